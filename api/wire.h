@@ -1,0 +1,182 @@
+/*
+ * What both sides of a session must agree on, beside the operations themselves
+ * (gpu.api): the layout of a window, the slot, the limits, and the messages of
+ * the local transport's socket. Included by guest and host, so only fixed-width
+ * types, no pointers, and a size check under each struct.
+ *
+ * A window is the shared memory of one session:
+ *
+ *   0            struct fgv_window_head, one page
+ *   lanes_off    lane 0, lane 1, ...  each FGV_LANE_BYTES:
+ *                  struct fgv_lane_head | request slots | reply slots | heap
+ *   arena_off    bulk data; its first staging_len bytes are kept registered with
+ *                the GPU by the host
+ *
+ * The host never reads the layout from the window: it made it, and keeps its own
+ * copy. The guest takes it from the welcome message.
+ */
+#ifndef FGV_API_WIRE_H
+#define FGV_API_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Both sides refuse a peer whose version differs. It goes up with every change to this
+ * header, shmring's layout or gpu.api, whose `version` is the same number.
+ */
+#define FGV_WIRE_VERSION 2
+
+#define FGV_SLOT_BYTES	   64
+#define FGV_SLOT_INLINE	   40
+#define FGV_REQUEST_SLOTS  256	/* power of two */
+#define FGV_REPLY_SLOTS	   64	/* power of two */
+#define FGV_LANES_MAX	   128
+#define FGV_CACHE_LINE	   64
+#define FGV_PAGE_BYTES	   4096
+
+/*
+ * One message: the arguments of an operation and the bytes that follow them. Up to
+ * FGV_SLOT_INLINE bytes travel in the slot, more in the lane's heap. 64 KiB of data,
+ * which is what CUDA copies before a pageable copy returns, and room for arguments.
+ */
+#define FGV_DATA_MAX	   (64u * 1024)
+#define FGV_MESSAGE_MAX	   (FGV_DATA_MAX + 512)
+
+#define FGV_LANE_REQUESTS  FGV_PAGE_BYTES
+#define FGV_LANE_REPLIES   (FGV_LANE_REQUESTS + FGV_REQUEST_SLOTS * FGV_SLOT_BYTES)
+#define FGV_LANE_HEAP	   (32u * 1024)
+#define FGV_LANE_BYTES	   (256u * 1024)
+#define FGV_LANE_HEAP_LEN  (FGV_LANE_BYTES - FGV_LANE_HEAP)
+_Static_assert(FGV_LANE_REPLIES + FGV_REPLY_SLOTS * FGV_SLOT_BYTES <= FGV_LANE_HEAP,
+	       "the heap follows the rings");
+
+#define FGV_WINDOW_MAGIC   0x57564746u	/* "FGVW" */
+#define FGV_NAME_MAX	   64		/* of a VM, with its NUL */
+
+/*
+ * A slot holds one request or one reply. mark: see shmring/ring.h. In a request,
+ * ticket is the session-wide number drawn when posting (drawn upwards from 1), vcpu
+ * the processor that the caller ran on. In a reply, which is always inline, status is a
+ * CUresult and op and call are those of the request. call counts a lane's requests from 0.
+ * Positions of both rings start at FGV_RING_START (shmring/ring.h).
+ */
+struct fgv_slot {
+	uint32_t mark;
+	uint16_t op;
+	uint16_t vcpu;
+	union {
+		uint64_t ticket;
+		uint64_t status;
+	};
+	uint32_t call;
+	uint32_t len;		/* of the message */
+	union {
+		uint8_t data[FGV_SLOT_INLINE];
+		uint64_t heap_off;	/* in the window, where len > FGV_SLOT_INLINE */
+	};
+};
+_Static_assert(sizeof(struct fgv_slot) == FGV_SLOT_BYTES, "one cache line");
+
+/* Fields of different writers lie on different cache lines. */
+struct fgv_window_head {
+	/* Written by the host before the guest sees the window. */
+	uint32_t magic;
+	uint32_t version;
+	uint8_t reserved0[FGV_CACHE_LINE - 8];
+	/* Written by the host: nonzero while the dispatcher sleeps. */
+	uint32_t host_parked;
+	uint8_t reserved1[FGV_CACHE_LINE - 4];
+	/* Written by the guest: goes up when it has sent a message on the socket. */
+	uint32_t control_seq;
+	uint8_t reserved2[FGV_CACHE_LINE - 4];
+};
+_Static_assert(sizeof(struct fgv_window_head) == 3 * FGV_CACHE_LINE, "three writers");
+
+struct fgv_lane_head {
+	/* Written by the guest: what the lane's thread sleeps for, an enum fgv_park. */
+	uint32_t guest_parked;
+	uint8_t reserved[FGV_CACHE_LINE - 4];
+};
+_Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
+
+/*
+ * The local transport: a SOCK_SEQPACKET Unix socket. The guest sends a hello; the
+ * daemon checks it and hands the connection to the session's own process, which
+ * sends the welcome, with two descriptors: the window's memfd and the eventfd that
+ * wakes the dispatcher. A refusal is a welcome with a status and no descriptor.
+ * After that the guest sends one lane message per lane, with that lane's eventfd,
+ * and gets it back without the descriptor as the acknowledgement. Either side's end
+ * of the connection ends the session.
+ */
+enum fgv_message_type {
+	FGV_MSG_HELLO = 1,
+	FGV_MSG_WELCOME = 2,
+	FGV_MSG_LANE = 3,
+};
+
+struct fgv_msg_hello {
+	uint32_t type;
+	uint32_t version;
+	char vm[FGV_NAME_MAX];		/* empty: the first VM that the user may use */
+	char program[FGV_NAME_MAX];	/* for the log */
+};
+_Static_assert(sizeof(struct fgv_msg_hello) == 136, "wire");
+
+struct fgv_msg_welcome {
+	uint32_t type;
+	uint32_t version;
+	uint32_t status;	/* a CUresult; the rest counts where it is 0 */
+	uint32_t lanes;
+	uint64_t window_len;
+	uint64_t lanes_off;
+	uint64_t arena_off;
+	uint64_t arena_len;
+	uint64_t staging_len;
+	char vm[FGV_NAME_MAX];
+	char text[256];		/* why not, where status is not 0; else the device's name */
+};
+_Static_assert(sizeof(struct fgv_msg_welcome) == 376, "wire");
+
+struct fgv_msg_lane {
+	uint32_t type;
+	uint32_t lane;
+	uint32_t status;	/* in the acknowledgement: a CUresult */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct fgv_msg_lane) == 16, "wire");
+
+/*
+ * What the guest asks for once per device and answers the program's questions
+ * from: operation device_info fills one of these.
+ */
+#define FGV_DEVICE_ATTRIBUTES 160
+
+struct fgv_device_info {
+	uint64_t memory_bytes;	/* as the session may use it: its VM's quota at most */
+	uint64_t va_base;	/* device addresses lie in [va_base, va_base + va_len); 0: unknown */
+	uint64_t va_len;
+	uint8_t uuid[16];
+	uint32_t devices;	/* that the session has */
+	uint32_t driver_version;
+	char name[256];
+	char pci_bus_id[16];
+	uint32_t attribute_known[FGV_DEVICE_ATTRIBUTES / 32];	/* one bit each */
+	uint32_t reserved;
+	int32_t attributes[FGV_DEVICE_ATTRIBUTES];		/* by CUdevice_attribute */
+};
+_Static_assert(sizeof(struct fgv_device_info) == 984, "wire");
+
+/* Operation function_get fills one of these: the layout of a kernel and its limits. */
+#define FGV_FUNCTION_ATTRIBUTES 16
+#define FGV_PARAMS_MAX		4096
+
+struct fgv_function_info {
+	uint32_t param_count;
+	uint32_t param_bytes;	/* of all parameters, each padded to 8 */
+	int32_t attributes[FGV_FUNCTION_ATTRIBUTES];	/* by CUfunction_attribute */
+	uint32_t param_sizes[];
+};
+_Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * The daemon's configuration: what fairgv-backend.conf(5) describes. One table of
+ * keys (fgv_config_keys()) holds every key's type, range, default and meaning;
+ * parsing, errors and the check of the man page are made from it.
+ *
+ * Errors are a negative errno and one line of text: "file:line: key: what is wrong".
+ *
+ * Threads: none; a configuration is read once and then only looked at.
+ */
+#ifndef FGV_BACKEND_CONFIG_H
+#define FGV_BACKEND_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "backend/shared.h"
+
+struct config_t;
+struct config_setting_t;
+
+#define FGV_CONFIG_NO_LIMIT UINT64_MAX
+
+/* The value of key "gpu". */
+enum fgv_gpu_kind { FGV_GPU_AUTO, FGV_GPU_CUDA, FGV_GPU_SOFT };
+
+struct fgv_gpu_choice {
+	enum fgv_gpu_kind kind;
+	unsigned count; /* of ordinals; 0: all that there are (CUDA), one (auto, soft) */
+	unsigned ordinals[FGV_GPU_DEVICES_MAX];
+};
+
+struct fgv_config_users {
+	uid_t *uids;
+	size_t count;
+};
+
+/* Strings and places belong to the struct fgv_config. */
+struct fgv_config_vm {
+	const char *name;
+	uint64_t weight;
+	uint64_t memory_bytes; /* FGV_CONFIG_NO_LIMIT: as much as the device has */
+	uint64_t device;       /* an index in the list of devices */
+	uint64_t sessions;     /* at most, at once */
+	struct fgv_config_users users;
+	const struct config_setting_t *place;
+};
+
+struct fgv_config {
+	struct fgv_gpu_choice gpu;
+	const char *socket;
+	uint64_t soft_memory_bytes;
+	uint64_t window_bytes;
+	uint64_t lanes; /* of a window */
+	struct fgv_config_vm *vms;
+	size_t vm_count;
+
+	struct config_t *parsed; /* owns the strings */
+	char *file;
+};
+
+enum fgv_config_type {
+	FGV_CONFIG_GPU,
+	FGV_CONFIG_PATH,
+	FGV_CONFIG_SIZE,   /* bytes: a whole number, or a string with K, M, G or T behind it */
+	FGV_CONFIG_NUMBER, /* a whole number */
+	FGV_CONFIG_NAME,
+	FGV_CONFIG_USERS,
+	FGV_CONFIG_VMS,
+};
+
+struct fgv_config_key {
+	const char *name;
+	bool of_vm; /* stands in a VM's group, not at the top */
+	enum fgv_config_type type;
+	size_t offset; /* of the value, in struct fgv_config or fgv_config_vm */
+	uint64_t min, max;
+	uint64_t standard;	   /* the default of numbers and sizes */
+	const char *standard_text; /* the default as the man page has it; NULL: required */
+	const char *meaning;
+};
+
+/* The table of keys; *@count is set to their number. */
+const struct fgv_config_key *fgv_config_keys(size_t *count);
+
+/*
+ * Reads @path into @config. On success fgv_config_fini() releases it; on failure
+ * there is nothing to release, and @why says what is wrong.
+ */
+int fgv_config_load(struct fgv_config *config, const char *path, char *why, size_t why_len);
+
+/* The same from @text, which messages call @file. */
+int fgv_config_parse(struct fgv_config *config, const char *text, const char *file, char *why,
+		     size_t why_len);
+
+void fgv_config_fini(struct fgv_config *config);
+
+/*
+ * What can be checked only when the devices are known: -EINVAL and @why where a VM
+ * wants one that is not among the @devices.
+ */
+int fgv_config_check_devices(const struct fgv_config *config, size_t devices, char *why,
+			     size_t why_len);
+
+/* Writes "file:line: key: " and the text to @why, for what is wrong with key "gpu". */
+int fgv_config_refuse_gpu(const struct fgv_config *config, char *why, size_t why_len,
+			  const char *text);
+
+#endif

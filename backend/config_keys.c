@@ -1,0 +1,47 @@
+/*
+ * The table of configuration keys. fairgv-backend.conf(5) has a line for each; a test
+ * compares them.
+ */
+#include "backend/config.h"
+
+#include "common/util.h"
+
+#define MIB (1024ull * 1024)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+
+#define TOP(member) offsetof(struct fgv_config, member)
+#define VM(member)  offsetof(struct fgv_config_vm, member)
+
+static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
+
+static const struct fgv_config_key keys[] = {
+	{"gpu", false, FGV_CONFIG_GPU, TOP(gpu), 0, 0, 0, "auto",
+	 "the GPUs to share: auto, cuda, cuda:0,1, soft or soft:2"},
+	{"socket", false, FGV_CONFIG_PATH, TOP(socket), 0, 0, 0, default_socket,
+	 "the Unix socket that programs connect to"},
+	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,
+	 "4G", "memory of a soft GPU"},
+	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, 256 * MIB, "256M",
+	 "shared memory of one session, taken as it is used"},
+	{"lanes", false, FGV_CONFIG_NUMBER, TOP(lanes), 1, FGV_LANES_MAX, 64, "64",
+	 "threads of one program that may use the GPU"},
+	{"vms", false, FGV_CONFIG_VMS, 0, 0, 0, 0, NULL, "the VMs"},
+	{"name", true, FGV_CONFIG_NAME, VM(name), 0, 0, 0, NULL, "the name of the VM"},
+	{"weight", true, FGV_CONFIG_NUMBER, VM(weight), 1, 10000, 1, "1",
+	 "its share of the GPU, relative to the others'"},
+	{"memory", true, FGV_CONFIG_SIZE, VM(memory_bytes), MIB, 1024 * TIB, FGV_CONFIG_NO_LIMIT,
+	 "no limit", "GPU memory that its programs may use together"},
+	{"users", true, FGV_CONFIG_USERS, VM(users), 0, 0, 0, "the daemon's user",
+	 "who may use it: names or numbers"},
+	{"device", true, FGV_CONFIG_NUMBER, VM(device), 0, FGV_GPU_DEVICES_MAX - 1, 0, "0",
+	 "which of the GPUs it uses, counted from 0"},
+	{"sessions", true, FGV_CONFIG_NUMBER, VM(sessions), 1, FGV_SESSIONS_MAX, FGV_SESSIONS_MAX,
+	 "64", "programs that may run in it at once"},
+};
+
+const struct fgv_config_key *fgv_config_keys(size_t *count)
+{
+	*count = FGV_ARRAY_LEN(keys);
+	return keys;
+}

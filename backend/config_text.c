@@ -1,0 +1,254 @@
+/*
+ * Configuration as text; see config_text.h.
+ */
+#include "backend/config_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_MAX (1024 * 1024)
+
+static const char units[] = "KMGT";
+
+/* Reads until the end; *@len bytes came. */
+static int read_all(int fd, char *text, size_t max, size_t *len)
+{
+	ssize_t got;
+
+	*len = 0;
+	do {
+		got = read(fd, text + *len, max - *len);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		*len += got > 0 ? (size_t)got : 0;
+	} while (got != 0 && *len < max);
+	return 0;
+}
+
+int fgv_config_text_load(const char *path, char **text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char *buffer;
+	size_t len;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	buffer = malloc(FILE_MAX + 1);
+	ret = buffer ? read_all(fd, buffer, FILE_MAX + 1, &len) : -ENOMEM;
+	close(fd);
+	if (!ret && len > FILE_MAX)
+		ret = -EFBIG;
+	else if (!ret && memchr(buffer, 0, len))
+		ret = -EILSEQ;
+	if (ret) {
+		free(buffer);
+		return ret;
+	}
+	buffer[len] = '\0';
+	*text = buffer;
+	return 0;
+}
+
+/* Behind the comment or string at @text; at @text itself where there is none. */
+static const char *skip_quoted(const char *text)
+{
+	const char *end;
+
+	if (*text == '#' || !strncmp(text, "//", 2))
+		return text + strcspn(text, "\n");
+	if (!strncmp(text, "/*", 2)) {
+		end = strstr(text + 2, "*/");
+		return end ? end + 2 : text + strlen(text);
+	}
+	if (*text != '"')
+		return text;
+	for (text++; *text && *text != '"'; text++) {
+		if (*text == '\\' && text[1])
+			text++;
+	}
+	return *text ? text + 1 : text;
+}
+
+static bool overflows(const char *number)
+{
+	uint64_t max = number[0] == '0' && (number[1] | ' ') == 'x' ? UINT32_MAX : INT32_MAX;
+	char *end;
+	uint64_t value = strtoull(number, &end, 0);
+
+	return value > max && *end != 'L';
+}
+
+unsigned fgv_config_text_find_overflow(const char *text)
+{
+	static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				   "0123456789_";
+	unsigned line = 1;
+
+	while (*text) {
+		const char *next = skip_quoted(text);
+
+		if (next == text && isdigit((unsigned char)*text) && overflows(text))
+			return line;
+		if (next == text)
+			next += strspn(text, word);
+		if (next == text)
+			next++;
+		for (; text < next; text++)
+			line += *text == '\n';
+	}
+	return 0;
+}
+
+/* Digits only: no sign, no space. -ERANGE for what is above @max. */
+static int parse_digits(const char *text, uint64_t max, uint64_t *value, const char **end)
+{
+	uint64_t sum = 0;
+	int ret = 0;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	for (; isdigit((unsigned char)*text); text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (sum > max / 10 || sum * 10 > max - digit)
+			ret = -ERANGE;
+		else
+			sum = sum * 10 + digit;
+	}
+	*end = text;
+	if (!ret)
+		*value = sum;
+	return ret;
+}
+
+int fgv_config_text_size(const char *text, uint64_t *bytes)
+{
+	uint64_t value = 0;
+	const char *end = text;
+	const char *unit;
+	int shift = 0;
+	int ret = parse_digits(text, UINT64_MAX, &value, &end);
+
+	if (ret == -EINVAL)
+		return ret;
+	if (*end) {
+		unit = strchr(units, *end);
+		if (!unit || end[1])
+			return -EINVAL;
+		shift = 10 * (int)(unit - units + 1);
+	}
+	if (ret || value > UINT64_MAX >> shift)
+		return -ERANGE;
+	*bytes = value << shift;
+	return 0;
+}
+
+void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len)
+{
+	char unit[2] = "";
+
+	for (size_t i = 0; units[i] && bytes && bytes % 1024 == 0; i++) {
+		bytes /= 1024;
+		unit[0] = units[i];
+	}
+	snprintf(text, len, "%llu%s", (unsigned long long)bytes, unit);
+}
+
+static bool has_ordinal(const struct fgv_gpu_choice *choice, uint64_t ordinal)
+{
+	for (unsigned i = 0; i < choice->count; i++) {
+		if (choice->ordinals[i] == ordinal)
+			return true;
+	}
+	return false;
+}
+
+/* "0,1": numbers, each once. */
+static int parse_ordinals(const char *text, struct fgv_gpu_choice *choice)
+{
+	uint64_t ordinal;
+
+	for (;; text++) {
+		if (choice->count == FGV_GPU_DEVICES_MAX)
+			return -EINVAL;
+		if (parse_digits(text, FGV_GPU_DEVICES_MAX - 1, &ordinal, &text))
+			return -EINVAL;
+		if (has_ordinal(choice, ordinal))
+			return -EINVAL;
+		choice->ordinals[choice->count++] = (unsigned)ordinal;
+		if (*text == '\0')
+			return 0;
+		if (*text != ',')
+			return -EINVAL;
+	}
+}
+
+static int parse_soft_count(const char *text, struct fgv_gpu_choice *choice)
+{
+	uint64_t count;
+
+	if (parse_digits(text, FGV_GPU_DEVICES_MAX, &count, &text) || *text || !count)
+		return -EINVAL;
+	for (; choice->count < count; choice->count++)
+		choice->ordinals[choice->count] = choice->count;
+	return 0;
+}
+
+int fgv_config_text_gpu(const char *text, struct fgv_gpu_choice *choice)
+{
+	struct fgv_gpu_choice parsed = {.kind = FGV_GPU_AUTO};
+	int ret = 0;
+
+	if (!strcmp(text, "cuda")) {
+		parsed.kind = FGV_GPU_CUDA;
+	} else if (!strncmp(text, "cuda:", 5)) {
+		parsed.kind = FGV_GPU_CUDA;
+		ret = parse_ordinals(text + 5, &parsed);
+	} else if (!strcmp(text, "soft")) {
+		parsed.kind = FGV_GPU_SOFT;
+	} else if (!strncmp(text, "soft:", 5)) {
+		parsed.kind = FGV_GPU_SOFT;
+		ret = parse_soft_count(text + 5, &parsed);
+	} else if (strcmp(text, "auto") != 0) {
+		ret = -EINVAL;
+	}
+	if (!ret)
+		*choice = parsed;
+	return ret;
+}
+
+int fgv_config_text_user(const char *text, uid_t *uid)
+{
+	const char *end = text;
+	const struct passwd *user;
+	uint64_t number = 0;
+	int ret = parse_digits(text, UINT32_MAX - 1, &number, &end);
+
+	if (ret != -EINVAL && *end == '\0') {
+		if (ret)
+			return -EINVAL;
+		*uid = (uid_t)number;
+		return 0;
+	}
+	user = getpwnam(text);
+	if (!user)
+		return -ENOENT;
+	*uid = user->pw_uid;
+	return 0;
+}
+
+bool fgv_config_text_is_name(const char *text)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_.-";
+	size_t len = strlen(text);
+
+	return len > 0 && len < FGV_NAME_MAX && strspn(text, allowed) == len;
+}

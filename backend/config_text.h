@@ -1,0 +1,39 @@
+/*
+ * Configuration as text: the file itself, and what a size, the choice of GPUs and a
+ * user look like in it. Used by config.c.
+ *
+ * Errors are -EINVAL where nothing else is said; results are written on success only.
+ */
+#ifndef FGV_BACKEND_CONFIG_TEXT_H
+#define FGV_BACKEND_CONFIG_TEXT_H
+
+#include "backend/config.h"
+
+/*
+ * The whole of a file (or of a pipe) as a string, for free(). -EFBIG above 1 MiB,
+ * -EILSEQ where it holds a NUL, else why it can't be read.
+ */
+int fgv_config_text_load(const char *path, char **text);
+
+/*
+ * The line of the first number in @text that libconfig would cut down to 32 bits
+ * without a word (older versions do), or 0. Numbers with an L behind them are not.
+ */
+unsigned fgv_config_text_find_overflow(const char *text);
+
+/* "4096", "64K", "4G": -EINVAL for anything else, -ERANGE for 2^64 and more. */
+int fgv_config_text_size(const char *text, uint64_t *bytes);
+
+/* The shortest way to write @bytes, for messages. */
+void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len);
+
+/* "auto", "cuda", "cuda:0,1", "soft", "soft:2". */
+int fgv_config_text_gpu(const char *text, struct fgv_gpu_choice *choice);
+
+/* The name of a user, or a number: -ENOENT where no user has that name. */
+int fgv_config_text_user(const char *text, uid_t *uid);
+
+/* Whether @text may be the name of a VM. */
+bool fgv_config_text_is_name(const char *text);
+
+#endif

@@ -1,0 +1,245 @@
+/*
+ * Finding the GPUs; see devices.h. The process that asks the driver leaves its answer
+ * in memory shared with the daemon.
+ */
+#define _GNU_SOURCE
+#include "backend/devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "backend/gpu/gpu_ops.h"
+#include "common/util.h"
+#include "softgpu/softgpu.h"
+
+/* The first use of the driver after boot takes seconds on a machine with many GPUs. */
+#define PROBE_TIMEOUT_MS 60000
+
+struct probe {
+	int count;
+	char why[256];
+	char names[FGV_GPU_DEVICES_MAX][256];
+};
+
+static void probe_name(int ordinal, char *name, size_t len)
+{
+	struct fgv_gpu_config config = {.ordinal = ordinal};
+	struct fgv_device_info info;
+	struct fgv_gpu *gpu;
+
+	snprintf(name, len, "CUDA device %d", ordinal);
+	if (fgv_gpu_cuda.open(&config, &gpu))
+		return;
+	if (!fgv_gpu_cuda.info(gpu, &info))
+		snprintf(name, len, "%.*s", (int)sizeof(info.name), info.name);
+	fgv_gpu_cuda.close(gpu);
+}
+
+static void probe_cuda(struct probe *probe, const struct fgv_gpu_choice *choice)
+{
+	int count = fgv_gpu_cuda.count(probe->why, sizeof(probe->why));
+	int limit = count < FGV_GPU_DEVICES_MAX ? count : FGV_GPU_DEVICES_MAX;
+
+	for (int i = 0; i < limit && !choice->count; i++)
+		probe_name(i, probe->names[i], sizeof(probe->names[i]));
+	for (unsigned i = 0; i < choice->count; i++) {
+		unsigned ordinal = choice->ordinals[i];
+
+		if ((int)ordinal < limit)
+			probe_name((int)ordinal, probe->names[ordinal],
+				   sizeof(probe->names[ordinal]));
+	}
+	probe->count = limit;
+}
+
+/* Waits for the process that asks; -ETIMEDOUT, or -ECHILD where it crashed. */
+static int await_probe(pid_t pid)
+{
+	int pidfd = pidfd_open(pid, 0);
+	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+	int status = 0;
+	int ready = pidfd < 0 ? -1 : poll(&poll_fd, 1, PROBE_TIMEOUT_MS);
+
+	if (ready != 1)
+		kill(pid, SIGKILL);
+	if (pidfd >= 0)
+		close(pidfd);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (ready != 1)
+		return -ETIMEDOUT;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
+}
+
+static void run_probe(struct probe *probe, const struct fgv_gpu_choice *choice)
+{
+	pid_t parent = getpid();
+	pid_t pid = fork();
+	int ret;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == parent)
+			probe_cuda(probe, choice);
+		_exit(0);
+	}
+	ret = pid < 0 ? -errno : await_probe(pid);
+	if (!ret)
+		return;
+	probe->count = 0;
+	if (ret == -ETIMEDOUT)
+		snprintf(probe->why, sizeof(probe->why), "NVIDIA's driver did not answer in %d s",
+			 PROBE_TIMEOUT_MS / 1000);
+	else if (ret == -ECHILD)
+		snprintf(probe->why, sizeof(probe->why), "NVIDIA's driver crashed when asked");
+	else
+		snprintf(probe->why, sizeof(probe->why), "can't ask NVIDIA's driver: %s",
+			 strerror(-ret));
+}
+
+static void add_cuda(struct fgv_devices *devices, const struct probe *probe, unsigned ordinal)
+{
+	struct fgv_device *device = &devices->list[devices->count++];
+
+	*device = (struct fgv_device){.ordinal = ordinal, .shared_fd = -1};
+	snprintf(device->name, sizeof(device->name), "%s", probe->names[ordinal]);
+}
+
+static int add_cuda_devices(struct fgv_devices *devices, const struct probe *probe,
+			    const struct fgv_gpu_choice *choice, char *text, size_t len)
+{
+	if (!probe->count) {
+		snprintf(text, len, "no CUDA device: %s", probe->why);
+		return -ENODEV;
+	}
+	for (unsigned i = 0; i < choice->count; i++) {
+		if (choice->ordinals[i] >= (unsigned)probe->count) {
+			snprintf(text, len, "there is no CUDA device %u: there are %d, from 0",
+				 choice->ordinals[i], probe->count);
+			return -ENODEV;
+		}
+		add_cuda(devices, probe, choice->ordinals[i]);
+	}
+	for (int i = 0; i < probe->count && !choice->count; i++)
+		add_cuda(devices, probe, (unsigned)i);
+	return 0;
+}
+
+/* Memory for the processes that use one soft device. Sealed: nobody can shrink it. */
+static int create_shared(struct fgv_device *device)
+{
+	size_t len = softgpu_shared_size();
+	int ret;
+
+	device->shared_fd = memfd_create("fairgv-soft-gpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (device->shared_fd < 0)
+		return -errno;
+	if (ftruncate(device->shared_fd, (off_t)len) ||
+	    fcntl(device->shared_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		goto fail;
+	device->shared = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, device->shared_fd, 0);
+	if (device->shared == MAP_FAILED)
+		goto fail;
+	softgpu_shared_init(device->shared);
+	return 0;
+fail:
+	ret = -errno;
+	close(device->shared_fd);
+	return ret;
+}
+
+static int add_soft_devices(struct fgv_devices *devices, unsigned count, char *text, size_t len)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct fgv_device *device = &devices->list[i];
+		int ret;
+
+		*device = (struct fgv_device){.soft = true, .ordinal = i};
+		ret = create_shared(device);
+		if (ret) {
+			snprintf(text, len, "can't make a soft GPU: %s", strerror(-ret));
+			return ret;
+		}
+		devices->count++;
+		snprintf(device->name, sizeof(device->name), "soft GPU %u (runs on the processor)",
+			 i);
+	}
+	return 0;
+}
+
+/* @text: what is wrong, or on success what was chosen and why. */
+static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choice,
+		  struct probe *probe, char *text, size_t len)
+{
+	unsigned soft_count = choice->kind == FGV_GPU_SOFT && choice->count ? choice->count : 1;
+	int ret;
+
+	if (choice->kind != FGV_GPU_SOFT)
+		run_probe(probe, choice);
+	if (choice->kind == FGV_GPU_CUDA || probe->count > 0) {
+		ret = add_cuda_devices(devices, probe, choice, text, len);
+		if (!ret)
+			snprintf(text, len, "using CUDA: %s",
+				 choice->kind == FGV_GPU_CUDA ? "configured" : "a device answers");
+		return ret;
+	}
+	ret = add_soft_devices(devices, soft_count, text, len);
+	if (!ret && choice->kind == FGV_GPU_SOFT)
+		snprintf(text, len, "using the soft GPU: configured");
+	else if (!ret)
+		snprintf(text, len, "using the soft GPU: no CUDA device: %s", probe->why);
+	return ret;
+}
+
+int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
+		     size_t why_len, char *choice, size_t choice_len)
+{
+	char text[512] = "";
+	struct probe *probe = mmap(NULL, sizeof(*probe), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int ret;
+
+	*devices = (struct fgv_devices){0};
+	if (probe == MAP_FAILED) {
+		snprintf(why, why_len, "out of memory");
+		return -ENOMEM;
+	}
+	ret = choose(devices, &config->gpu, probe, text, sizeof(text));
+	munmap(probe, sizeof(*probe));
+	if (ret) {
+		fgv_config_refuse_gpu(config, why, why_len, text);
+	} else {
+		ret = fgv_config_check_devices(config, devices->count, why, why_len);
+		snprintf(choice, choice_len, "%s", text);
+	}
+	if (ret)
+		fgv_devices_fini(devices);
+	return ret;
+}
+
+void fgv_devices_fini(struct fgv_devices *devices)
+{
+	for (size_t i = 0; i < devices->count; i++) {
+		struct fgv_device *device = &devices->list[i];
+
+		if (!device->soft)
+			continue;
+		munmap(device->shared, softgpu_shared_size());
+		close(device->shared_fd);
+	}
+	devices->count = 0;
+}
+
+void fgv_device_forget(const struct fgv_device *device, pid_t pid)
+{
+	if (device->soft)
+		softgpu_shared_forget(device->shared, pid);
+}

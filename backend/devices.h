@@ -1,0 +1,39 @@
+/*
+ * The GPUs that the daemon shares: which ones key "gpu" comes to on this machine.
+ *
+ * NVIDIA's driver is asked in a process of its own that ends at once, so that the
+ * daemon holds neither its memory nor its threads.
+ */
+#ifndef FGV_BACKEND_DEVICES_H
+#define FGV_BACKEND_DEVICES_H
+
+#include <stdbool.h>
+#include "backend/config.h"
+
+struct fgv_device {
+	bool soft;
+	unsigned ordinal;
+	char name[256];
+	/* The soft GPU's memory shared by its processes, and where the daemon has it. */
+	int shared_fd;
+	void *shared;
+};
+
+struct fgv_devices {
+	size_t count;
+	struct fgv_device list[FGV_GPU_DEVICES_MAX];
+};
+
+/*
+ * Finds the devices that @config asks for. On failure a negative errno, @why says
+ * what is wrong, and there is nothing to release. @choice tells, on success, which
+ * kind was taken and why, for the log.
+ */
+int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
+		     size_t why_len, char *choice, size_t choice_len);
+void fgv_devices_fini(struct fgv_devices *devices);
+
+/* Process @pid, which used @device, has ended. */
+void fgv_device_forget(const struct fgv_device *device, pid_t pid);
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * The fat binary reader. The layout was read off what nvcc writes; the offsets in
+ * struct container_head and struct entry_head are all that is known of it. Headers are
+ * copied out before use, since nothing says that they are aligned.
+ */
+#include "backend/fatbin.h"
+
+#include <errno.h>
+#include <lz4.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+#include "common/util.h"
+
+#define CONTAINER_MAGIC	  0xba55ed50u
+#define CONTAINER_VERSION 1
+#define ENTRY_HEAD_MAX	  4096
+
+#define FLAG_LZ4	   0x2000ull
+#define FLAG_ZSTD	   0x8000ull
+#define FLAG_ARCH_SPECIFIC 0x100000ull
+
+struct container_head {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t head_len;
+	uint64_t len; /* of the entries */
+};
+_Static_assert(sizeof(struct container_head) == 16, "format");
+
+struct entry_head {
+	uint16_t kind;
+	uint16_t unknown0;
+	uint32_t head_len;
+	uint64_t payload_len; /* padded to 8 */
+	uint32_t packed_len;  /* 0 where the payload is raw */
+	uint32_t options_off;
+	uint16_t minor;
+	uint16_t major;
+	uint32_t sm;
+	uint64_t unknown1;
+	uint64_t flags;
+	uint64_t unknown2;
+	uint64_t unpacked_len;
+};
+_Static_assert(offsetof(struct entry_head, packed_len) == 16, "format");
+_Static_assert(offsetof(struct entry_head, sm) == 28, "format");
+_Static_assert(offsetof(struct entry_head, flags) == 40, "format");
+_Static_assert(offsetof(struct entry_head, unpacked_len) == 56, "format");
+_Static_assert(sizeof(struct entry_head) == 64, "format");
+
+int fgv_fatbin_extent(const void *image, size_t len, size_t *container_len)
+{
+	struct container_head head;
+
+	if (len < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, image, sizeof(head));
+	if (head.magic != CONTAINER_MAGIC || head.version != CONTAINER_VERSION ||
+	    head.head_len != sizeof(head) || head.len > len - sizeof(head))
+		return -EINVAL;
+	*container_len = sizeof(head) + head.len;
+	return 0;
+}
+
+/* How the payload is packed, and that its sizes fit together. */
+static int read_packing(const struct entry_head *head, struct fgv_fatbin_entry *entry)
+{
+	if (head->packed_len == 0) {
+		entry->packing = FGV_FATBIN_RAW;
+		entry->len = head->payload_len;
+		entry->unpacked_len = head->payload_len;
+		return 0;
+	}
+	if (head->flags & FLAG_ZSTD)
+		entry->packing = FGV_FATBIN_ZSTD;
+	else if (head->flags & FLAG_LZ4)
+		entry->packing = FGV_FATBIN_LZ4;
+	else
+		return -EINVAL;
+	if (head->packed_len > head->payload_len || head->unpacked_len > SIZE_MAX / 2)
+		return -EINVAL;
+	entry->len = head->packed_len;
+	entry->unpacked_len = head->unpacked_len;
+	return 0;
+}
+
+int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
+		     struct fgv_fatbin_entry *entry)
+{
+	const uint8_t *bytes = container;
+	struct entry_head head;
+	size_t left;
+
+	if (*at == 0)
+		*at = sizeof(struct container_head);
+	if (*at > container_len)
+		return -EINVAL;
+	left = container_len - *at;
+	if (left == 0)
+		return 0;
+	if (left < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, bytes + *at, sizeof(head));
+	if (head.head_len < sizeof(head) || head.head_len > ENTRY_HEAD_MAX ||
+	    head.head_len > left || head.payload_len > left - head.head_len)
+		return -EINVAL;
+	entry->kind = head.kind;
+	entry->sm = head.sm;
+	entry->arch_specific = head.flags & FLAG_ARCH_SPECIFIC;
+	entry->data = bytes + *at + head.head_len;
+	if (read_packing(&head, entry) < 0)
+		return -EINVAL;
+	*at += head.head_len + head.payload_len;
+	return 1;
+}
+
+static int check_entries(const void *container, size_t container_len)
+{
+	struct fgv_fatbin_entry entry;
+	size_t at = 0;
+	int err;
+
+	do {
+		err = fgv_fatbin_entry(container, container_len, &at, &entry);
+	} while (err > 0);
+	return err;
+}
+
+int fgv_fatbin_check(const void *image, size_t len, unsigned *containers)
+{
+	const uint8_t *at = image;
+	unsigned count = 0;
+
+	do {
+		size_t container_len;
+
+		if (count++ == FGV_FATBIN_CONTAINERS_MAX ||
+		    fgv_fatbin_extent(at, len, &container_len) < 0 ||
+		    check_entries(at, container_len) < 0)
+			return -EINVAL;
+		at += container_len;
+		len -= container_len;
+	} while (len > 0);
+	*containers = count;
+	return 0;
+}
+
+/* Whether @a is the better PTX to take of the two. */
+static bool is_better(const struct fgv_fatbin_entry *a, const struct fgv_fatbin_entry *b)
+{
+	if (a->arch_specific != b->arch_specific)
+		return b->arch_specific;
+	return a->sm > b->sm;
+}
+
+/* 1 and the PTX to take of a container, 0: it has none, -EINVAL. */
+static int choose_ptx(const void *container, size_t container_len, struct fgv_fatbin_entry *best)
+{
+	struct fgv_fatbin_entry entry;
+	size_t at = 0;
+	int err;
+
+	*best = (struct fgv_fatbin_entry){.data = NULL};
+	while ((err = fgv_fatbin_entry(container, container_len, &at, &entry)) > 0) {
+		if (entry.kind == FGV_FATBIN_PTX && (!best->data || is_better(&entry, best)))
+			*best = entry;
+	}
+	return err < 0 ? err : best->data != NULL;
+}
+
+/* Fills @text with exactly entry->unpacked_len bytes. */
+static int unpack_into(const struct fgv_fatbin_entry *entry, char *text)
+{
+	size_t got;
+
+	switch (entry->packing) {
+	case FGV_FATBIN_RAW:
+		memcpy(text, entry->data, entry->len);
+		return 0;
+	case FGV_FATBIN_LZ4:
+		/* Both lengths are below 2^31: the one is 32 bits of a bounded image. */
+		if (entry->len > LZ4_MAX_INPUT_SIZE)
+			return -EINVAL;
+		got = (size_t)LZ4_decompress_safe((const char *)entry->data, text, (int)entry->len,
+						  (int)entry->unpacked_len);
+		return got == entry->unpacked_len ? 0 : -EINVAL;
+	case FGV_FATBIN_ZSTD:
+		got = ZSTD_decompress(text, entry->unpacked_len, entry->data, entry->len);
+		return !ZSTD_isError(got) && got == entry->unpacked_len ? 0 : -EINVAL;
+	}
+	return -EINVAL;
+}
+
+/* Unpacks one entry to a new text; *left is what the image may still unpack to. */
+static int unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **text)
+{
+	char *new_text;
+	int err;
+
+	if (entry->unpacked_len > *left)
+		return -E2BIG;
+	new_text = malloc(entry->unpacked_len + 1);
+	if (!new_text)
+		return -ENOMEM;
+	err = unpack_into(entry, new_text);
+	if (err < 0) {
+		free(new_text);
+		return err;
+	}
+	new_text[entry->unpacked_len] = '\0';
+	*left -= entry->unpacked_len;
+	*text = new_text;
+	return 0;
+}
+
+static int take_container(const void *container, size_t container_len, size_t *left,
+			  struct fgv_fatbin_texts *texts)
+{
+	struct fgv_fatbin_entry entry;
+	int err = choose_ptx(container, container_len, &entry);
+
+	if (err <= 0)
+		return err;
+	err = unpack(&entry, left, &texts->texts[texts->count]);
+	if (err == 0)
+		texts->count++;
+	return err;
+}
+
+int fgv_fatbin_ptx(const void *image, size_t len, struct fgv_fatbin_texts *texts)
+{
+	struct fgv_fatbin_texts found = {NULL, 0};
+	size_t left = FGV_FATBIN_TEXT_MAX;
+	const uint8_t *at = image;
+	unsigned containers;
+	int err = fgv_fatbin_check(image, len, &containers);
+
+	if (err < 0)
+		return err;
+	found.texts = calloc(containers, sizeof(*found.texts));
+	if (!found.texts)
+		return -ENOMEM;
+	for (unsigned i = 0; i < containers; i++) {
+		size_t container_len;
+
+		err = fgv_fatbin_extent(at, len, &container_len);
+		if (err == 0)
+			err = take_container(at, container_len, &left, &found);
+		if (err < 0) {
+			fgv_fatbin_texts_free(&found);
+			return err;
+		}
+		at += container_len;
+		len -= container_len;
+	}
+	*texts = found;
+	return 0;
+}
+
+void fgv_fatbin_texts_free(struct fgv_fatbin_texts *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		free(texts->texts[i]);
+	free(texts->texts);
+	texts->texts = NULL;
+	texts->count = 0;
+}

@@ -1,0 +1,70 @@
+/*
+ * Opens the driver library and fills the table. It stays open until the process ends:
+ * the library has threads and cannot be unloaded.
+ */
+#include "backend/gpu/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Expands the header's macros, so that cuMemAlloc becomes "cuMemAlloc_v2". */
+#define TEXT_OF(symbol) #symbol
+#define NAME_OF(symbol) TEXT_OF(symbol)
+
+static struct {
+	bool is_ready;
+	struct fgv_cuda_driver driver;
+} loaded;
+
+/* Stores the address of symbol @name at @field. A conversion that POSIX allows, not ISO C. */
+static bool find(void *library, const char *name, void *field, char *why, size_t why_len)
+{
+	void *address = dlsym(library, name);
+
+	if (!address) {
+		snprintf(why, why_len, "the CUDA driver is too old: it has no %s", name);
+		return false;
+	}
+	memcpy(field, &address, sizeof(address));
+	return true;
+}
+
+static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, size_t why_len)
+{
+#define FIND(field, symbol)                                                                        \
+	if (!find(library, NAME_OF(symbol), &driver->field, why, why_len))                         \
+		return false;
+	FGV_CUDA_SYMBOLS(FIND)
+#undef FIND
+	return find(library, "cuEventElapsedTime", &driver->event_elapsed, why, why_len);
+}
+
+static bool start(const struct fgv_cuda_driver *driver, char *why, size_t why_len)
+{
+	const char *name = "an unknown error";
+	CUresult status = driver->init(0);
+
+	if (status == CUDA_SUCCESS)
+		return true;
+	driver->error_name(status, &name);
+	snprintf(why, why_len, "the CUDA driver does not start: %s", name);
+	return false;
+}
+
+const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len)
+{
+	void *library;
+
+	if (loaded.is_ready)
+		return &loaded.driver;
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		snprintf(why, why_len, "%s", dlerror());
+		return NULL;
+	}
+	loaded.is_ready = find_all(library, &loaded.driver, why, why_len) &&
+			  start(&loaded.driver, why, why_len);
+	return loaded.is_ready ? &loaded.driver : NULL;
+}

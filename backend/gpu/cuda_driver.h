@@ -1,0 +1,75 @@
+/*
+ * NVIDIA's driver library, opened when it is needed, so that one binary starts on
+ * machines with and without it. Types come from the toolkit's header; the symbols
+ * are those that the header names, with their version suffixes.
+ *
+ * Threads: loaded by one thread; the table is read-only after that.
+ */
+#ifndef FGV_BACKEND_GPU_CUDA_DRIVER_H
+#define FGV_BACKEND_GPU_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <stddef.h>
+
+#define FGV_CUDA_SYMBOLS(X)                                                                        \
+	X(init, cuInit)                                                                            \
+	X(error_name, cuGetErrorName)                                                              \
+	X(driver_version, cuDriverGetVersion)                                                      \
+	X(device_count, cuDeviceGetCount)                                                          \
+	X(device_get, cuDeviceGet)                                                                 \
+	X(device_name, cuDeviceGetName)                                                            \
+	X(device_uuid, cuDeviceGetUuid)                                                            \
+	X(device_memory, cuDeviceTotalMem)                                                         \
+	X(device_attribute, cuDeviceGetAttribute)                                                  \
+	X(device_pci_bus_id, cuDeviceGetPCIBusId)                                                  \
+	X(context_flags, cuDevicePrimaryCtxSetFlags)                                               \
+	X(context_retain, cuDevicePrimaryCtxRetain)                                                \
+	X(context_release, cuDevicePrimaryCtxRelease)                                              \
+	X(context_set, cuCtxSetCurrent)                                                            \
+	X(mem_alloc, cuMemAlloc)                                                                   \
+	X(mem_free, cuMemFree)                                                                     \
+	X(mem_info, cuMemGetInfo)                                                                  \
+	X(host_register, cuMemHostRegister)                                                        \
+	X(copy_in, cuMemcpyHtoDAsync)                                                              \
+	X(copy_out, cuMemcpyDtoHAsync)                                                             \
+	X(copy_device, cuMemcpyDtoDAsync)                                                          \
+	X(fill_8, cuMemsetD8Async)                                                                 \
+	X(fill_16, cuMemsetD16Async)                                                               \
+	X(fill_32, cuMemsetD32Async)                                                               \
+	X(fill_rows, cuMemsetD2D8Async)                                                            \
+	X(module_load, cuModuleLoadDataEx)                                                         \
+	X(module_unload, cuModuleUnload)                                                           \
+	X(module_global, cuModuleGetGlobal)                                                        \
+	X(module_function, cuModuleGetFunction)                                                    \
+	X(link_create, cuLinkCreate)                                                               \
+	X(link_add, cuLinkAddData)                                                                 \
+	X(link_complete, cuLinkComplete)                                                           \
+	X(link_destroy, cuLinkDestroy)                                                             \
+	X(function_param, cuFuncGetParamInfo)                                                      \
+	X(function_attribute, cuFuncGetAttribute)                                                  \
+	X(function_set_attribute, cuFuncSetAttribute)                                              \
+	X(launch, cuLaunchKernel)                                                                  \
+	X(stream_create, cuStreamCreateWithPriority)                                               \
+	X(stream_destroy, cuStreamDestroy)                                                         \
+	X(stream_query, cuStreamQuery)                                                             \
+	X(stream_wait_event, cuStreamWaitEvent)                                                    \
+	X(event_create, cuEventCreate)                                                             \
+	X(event_destroy, cuEventDestroy)                                                           \
+	X(event_record, cuEventRecord)                                                             \
+	X(event_query, cuEventQuery)
+
+struct fgv_cuda_driver {
+#define FGV_CUDA_FIELD(field, symbol) __typeof__(symbol) *field;
+	FGV_CUDA_SYMBOLS(FGV_CUDA_FIELD)
+#undef FGV_CUDA_FIELD
+	/* By its first version, which the header hides and drivers before 12.8 have alone. */
+	CUresult (*event_elapsed)(float *ms, CUevent start, CUevent end);
+};
+
+/*
+ * Opens libcuda.so.1, once for the process, and starts it. NULL, and the reason in
+ * @why, where there is none or it finds no device.
+ */
+const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len);
+
+#endif

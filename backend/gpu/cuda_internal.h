@@ -1,0 +1,88 @@
+/*
+ * Shared by the files of the CUDA implementation: the device, its streams, and how
+ * work is announced to them. For backend/gpu/cuda*.c only.
+ */
+#ifndef FGV_BACKEND_GPU_CUDA_INTERNAL_H
+#define FGV_BACKEND_GPU_CUDA_INTERNAL_H
+
+#include "backend/gpu/cuda_driver.h"
+#include "backend/gpu/gpu_ops.h"
+
+/* What a fence waits for in one stream; see cuda_fence.c. */
+struct fence_part;
+
+struct fgv_gpu_stream {
+	CUstream handle;	  /* NULL: the legacy default stream */
+	bool is_blocking;	  /* waits for the legacy stream, and it for this one */
+	bool is_busy;		  /* something was queued since it was last seen empty */
+	struct fence_part *loose; /* fences with nothing queued behind them */
+	struct fgv_gpu_stream *next, *previous;
+};
+
+/* An event of the pool; shared by all fences at the same place in a stream. */
+struct pooled_event {
+	CUevent handle;
+	unsigned refs;
+	struct pooled_event *next;
+};
+
+/* Memory or a module to be freed when the GPU is idle. */
+struct garbage {
+	CUmodule module; /* NULL: memory */
+	uint64_t address;
+	uint64_t bytes;
+	struct garbage *next;
+};
+
+struct cuda {
+	struct fgv_gpu base;
+	const struct fgv_cuda_driver *driver;
+	CUdevice device;
+	struct fgv_gpu_stream legacy; /* head of the ring of streams */
+	struct pooled_event *free_events;
+	struct garbage *garbage;
+	uint64_t garbage_bytes;
+	unsigned garbage_count;
+};
+
+static inline struct cuda *cuda_of(struct fgv_gpu *gpu)
+{
+	return (struct cuda *)gpu;
+}
+
+static inline struct fgv_gpu_stream *stream_of(struct cuda *cuda, struct fgv_gpu_stream *stream)
+{
+	return stream ? stream : &cuda->legacy;
+}
+
+/*
+ * Call before anything is queued in @stream: fences that are there get an event
+ * now, as "the stream is empty" will no longer tell that they have passed.
+ */
+CUresult fgv_cuda_before_work(struct cuda *cuda, struct fgv_gpu_stream *stream);
+
+/* CUDA_SUCCESS, and not busy any more, if @stream is empty. */
+CUresult fgv_cuda_stream_query(struct cuda *cuda, struct fgv_gpu_stream *stream);
+
+/*
+ * Calls for what waits for the GPU inside the driver: freeing memory and unloading
+ * modules. They are put off until the GPU is idle; fgv_cuda_collect() looks whether it
+ * is, _now() does them in any case, and then may wait.
+ */
+CUresult fgv_cuda_discard(struct cuda *cuda, CUmodule module, uint64_t address, uint64_t bytes);
+void fgv_cuda_collect(struct cuda *cuda);
+void fgv_cuda_collect_now(struct cuda *cuda);
+
+/* The rows of the table that live in other files. */
+CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
+				struct fgv_gpu_stream **stream);
+CUresult fgv_cuda_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream);
+CUresult fgv_cuda_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+			struct fgv_gpu_fence **fence);
+CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
+CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
+void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
+CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
+			      size_t log_len, struct fgv_gpu_module **module);
+
+#endif

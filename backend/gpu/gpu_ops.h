@@ -1,0 +1,143 @@
+/*
+ * The GPU as a table of operations. Two implementations: fgv_gpu_cuda (NVIDIA's
+ * driver, by dlopen, so that one binary starts on any machine) and fgv_gpu_soft (the
+ * soft GPU). To add an operation, add a row here and in both.
+ *
+ * Threads: the dispatcher of a vGPU process, and no other. Nothing here waits for
+ * the GPU: what takes time is queued, and fences say when it is done.
+ *
+ * Codes are CUDA driver codes. A fault of the GPU is sticky: after it every
+ * operation returns its code. Addresses come from the guest, unchecked; the
+ * implementation lets the GPU check them. Handles are the implementation's own.
+ */
+#ifndef FGV_BACKEND_GPU_OPS_H
+#define FGV_BACKEND_GPU_OPS_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "api/wire.h"
+
+struct fgv_gpu_stream; /* NULL: the legacy default stream */
+struct fgv_gpu_event;
+struct fgv_gpu_module;
+struct fgv_gpu_function;
+struct fgv_gpu_fence;
+
+/* Which device, and how it is opened. */
+struct fgv_gpu_config {
+	int ordinal;
+	/* The soft GPU's: memory, and what its processes share (softgpu_shared_init()). */
+	uint64_t soft_memory_bytes;
+	void *soft_shared;
+	/* Where open() says why it fails, if it knows more than the code; may be NULL. */
+	char *why;
+	size_t why_len;
+};
+
+/* A device that this process has opened; each implementation's struct begins with it. */
+struct fgv_gpu {
+	const struct fgv_gpu_ops *ops;
+};
+
+struct fgv_gpu_ops {
+	const char *name; /* "cuda", "soft" */
+
+	/*
+	 * How many devices there are. 0 and a reason in @why where the driver is missing
+	 * or finds none. The CUDA driver starts threads and does not survive fork(), so
+	 * a process that lives on and forks calls this in a child of its own.
+	 */
+	int (*count)(char *why, size_t why_len);
+
+	CUresult (*open)(const struct fgv_gpu_config *config, struct fgv_gpu **gpu);
+	void (*close)(struct fgv_gpu *gpu);
+	/* Fills all but `devices`; memory_bytes is the device's. */
+	CUresult (*info)(struct fgv_gpu *gpu, struct fgv_device_info *info);
+
+	CUresult (*mem_alloc)(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address);
+	/* Waits for nothing: the memory goes after the work queued before. @bytes as allocated. */
+	CUresult (*mem_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+	CUresult (*mem_info)(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
+	/* Makes memory of this process fit for copies that are truly asynchronous. */
+	CUresult (*host_register)(struct fgv_gpu *gpu, void *base, size_t bytes);
+
+	/* @src may change or go once this returns. At most FGV_DATA_MAX bytes. */
+	CUresult (*copy_in)(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
+			    struct fgv_gpu_stream *stream);
+	/* @src and @dst stay until a fence after it has passed. */
+	CUresult (*copy_in_bulk)(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
+				 struct fgv_gpu_stream *stream);
+	CUresult (*copy_out)(struct fgv_gpu *gpu, void *dst, uint64_t src, size_t bytes,
+			     struct fgv_gpu_stream *stream);
+	CUresult (*copy_device)(struct fgv_gpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
+				struct fgv_gpu_stream *stream);
+	/* @count elements of @width (1, 2 or 4) bytes. */
+	CUresult (*fill)(struct fgv_gpu *gpu, uint64_t dst, uint32_t value, unsigned width,
+			 size_t count, struct fgv_gpu_stream *stream);
+	/* The first @width bytes of @height rows, @pitch bytes apart; neither is 0. */
+	CUresult (*fill_rows)(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, uint8_t value,
+			      size_t width, size_t height, struct fgv_gpu_stream *stream);
+
+	/*
+	 * @image: fat binary containers one after another, private memory of this process.
+	 * What the compiler has to say against it goes to @log.
+	 */
+	CUresult (*module_load)(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
+				size_t log_len, struct fgv_gpu_module **module);
+	/* Waits for nothing: it goes after the work queued before. Its functions are gone at once.
+	 */
+	CUresult (*module_unload)(struct fgv_gpu *gpu, struct fgv_gpu_module *module);
+	CUresult (*module_global)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				  const char *name, uint64_t *address, uint64_t *bytes);
+	CUresult (*module_function)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				    const char *name, struct fgv_gpu_function **function);
+	/* Size of parameter @index; CUDA_ERROR_INVALID_VALUE behind the last one. */
+	CUresult (*function_param)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				   unsigned index, uint32_t *bytes);
+	CUresult (*function_attribute)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				       CUfunction_attribute attribute, int *value);
+	CUresult (*launch)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+			   const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+			   struct fgv_gpu_stream *stream, void **params);
+
+	CUresult (*stream_create)(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
+				  struct fgv_gpu_stream **stream);
+	/* Its work is still done, and fences in it stay good. */
+	CUresult (*stream_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream);
+	CUresult (*stream_query)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream);
+	CUresult (*stream_wait_event)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+				      struct fgv_gpu_event *event);
+
+	CUresult (*event_create)(struct fgv_gpu *gpu, uint32_t flags, struct fgv_gpu_event **event);
+	CUresult (*event_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_event *event);
+	CUresult (*event_record)(struct fgv_gpu *gpu, struct fgv_gpu_event *event,
+				 struct fgv_gpu_stream *stream);
+	CUresult (*event_query)(struct fgv_gpu *gpu, struct fgv_gpu_event *event);
+	CUresult (*event_elapsed)(struct fgv_gpu *gpu, struct fgv_gpu_event *start,
+				  struct fgv_gpu_event *end, float *ms);
+
+	/*
+	 * A fence passes when what is queued now in a stream (or, with _all, in every
+	 * stream) is done. fence_query: CUDA_SUCCESS passed, CUDA_ERROR_NOT_READY not
+	 * yet, else the GPU's fault; after either end the fence is put.
+	 */
+	CUresult (*fence)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+			  struct fgv_gpu_fence **fence);
+	CUresult (*fence_all)(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
+	CUresult (*fence_query)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
+	void (*fence_put)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
+
+	/*
+	 * A descriptor that becomes readable when work completes after arm(), to sleep on
+	 * where nothing but the GPU is waited for; -1: the GPU can only be polled.
+	 */
+	int (*completion_fd)(struct fgv_gpu *gpu);
+	void (*arm)(struct fgv_gpu *gpu);
+};
+
+extern const struct fgv_gpu_ops fgv_gpu_cuda;
+extern const struct fgv_gpu_ops fgv_gpu_soft;
+
+#endif

@@ -1,0 +1,470 @@
+/*
+ * The soft GPU as gpu_ops. Most of it is a change of names: streams, events, modules
+ * and functions are the soft GPU's own, passed through as pointers of another type.
+ * What is added: fences, the fat binaries' PTX, the count of free memory.
+ *
+ * Threads: the dispatcher's; the soft GPU has its own behind softgpu.h.
+ */
+#include "backend/gpu/gpu_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/fatbin.h"
+#include "backend/shared.h"
+#include "common/util.h"
+#include "softgpu/softgpu.h"
+
+/*
+ * Where device addresses begin, and how far apart those of two devices are. Linux maps
+ * from 2^47 down and, for programs, from 0x5500_0000_0000 up; AddressSanitizer's shadow
+ * memory ends below 32 TiB. ThreadSanitizer leaves a program the first 512 GiB.
+ */
+#ifdef __SANITIZE_THREAD__
+#define VA_BASE	  0x001000000000ull
+#define VA_DEVICE 0x000400000000ull
+#else
+#define VA_BASE	  0x200000000000ull
+#define VA_DEVICE 0x010000000000ull
+#endif
+
+/* An event of its own; a fence that has passed waits in the list to be used again. */
+struct fgv_gpu_fence {
+	struct softgpu_event *event;
+	struct fgv_gpu_fence *next;
+};
+
+struct soft {
+	struct fgv_gpu base;
+	struct softgpu *gpu;
+	int ordinal;
+	uint64_t va_base;
+	uint64_t memory_bytes;
+	uint64_t used_bytes;
+	struct fgv_gpu_fence *free_fences;
+};
+
+static struct softgpu *gpu_of(struct fgv_gpu *gpu)
+{
+	return ((struct soft *)gpu)->gpu;
+}
+
+static struct softgpu_stream *stream_of(struct fgv_gpu_stream *stream)
+{
+	return (struct softgpu_stream *)stream;
+}
+
+static struct softgpu_event *event_of(struct fgv_gpu_event *event)
+{
+	return (struct softgpu_event *)event;
+}
+
+static int soft_count(char *why, size_t why_len)
+{
+	(void)why;
+	(void)why_len;
+	return FGV_GPU_DEVICES_MAX;
+}
+
+static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **gpu)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+	struct softgpu_config wanted = {
+		.ordinal = config->ordinal,
+		.va_base = VA_BASE + VA_DEVICE * (uint64_t)config->ordinal,
+		.memory_bytes = config->soft_memory_bytes,
+		.shared = config->soft_shared,
+	};
+	CUresult status;
+
+	if (!soft)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = softgpu_create(&wanted, &soft->gpu);
+	if (status != CUDA_SUCCESS) {
+		free(soft);
+		return status;
+	}
+	soft->base.ops = &fgv_gpu_soft;
+	soft->ordinal = config->ordinal;
+	soft->va_base = wanted.va_base;
+	soft->memory_bytes = wanted.memory_bytes;
+	*gpu = &soft->base;
+	return CUDA_SUCCESS;
+}
+
+static void soft_close(struct fgv_gpu *gpu)
+{
+	struct soft *soft = (struct soft *)gpu;
+
+	while (soft->free_fences) {
+		struct fgv_gpu_fence *fence = soft->free_fences;
+
+		soft->free_fences = fence->next;
+		softgpu_event_destroy(soft->gpu, fence->event);
+		free(fence);
+	}
+	softgpu_destroy(soft->gpu);
+	free(soft);
+}
+
+static int attribute_of(struct soft *soft, CUdevice_attribute attribute)
+{
+	int value = 0;
+
+	if (softgpu_attribute(soft->gpu, attribute, &value) != CUDA_SUCCESS)
+		return 0;
+	return value;
+}
+
+static CUresult soft_info(struct fgv_gpu *gpu, struct fgv_device_info *info)
+{
+	struct soft *soft = (struct soft *)gpu;
+
+	memset(info, 0, sizeof(*info));
+	info->memory_bytes = soft->memory_bytes;
+	info->va_base = soft->va_base;
+	info->va_len = soft->memory_bytes;
+	memcpy(info->uuid, "FairGV soft GPU", sizeof(info->uuid));
+	info->uuid[15] = (uint8_t)soft->ordinal;
+	info->driver_version = CUDA_VERSION;
+	snprintf(info->name, sizeof(info->name), "%s", softgpu_name(soft->gpu));
+	snprintf(info->pci_bus_id, sizeof(info->pci_bus_id), "%04x:%02x:%02x.0",
+		 (unsigned)attribute_of(soft, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) & 0xffff,
+		 (unsigned)attribute_of(soft, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) & 0xff,
+		 (unsigned)attribute_of(soft, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) & 0xff);
+	for (int i = 1; i < FGV_DEVICE_ATTRIBUTES; i++) {
+		if (softgpu_attribute(soft->gpu, (CUdevice_attribute)i, &info->attributes[i]) ==
+		    CUDA_SUCCESS)
+			info->attribute_known[i / 32] |= 1u << (i % 32);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address)
+{
+	CUresult status = softgpu_mem_alloc(gpu_of(gpu), bytes, address);
+
+	if (status == CUDA_SUCCESS)
+		((struct soft *)gpu)->used_bytes += bytes;
+	return status;
+}
+
+static CUresult soft_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	CUresult status = softgpu_mem_free(gpu_of(gpu), address);
+
+	if (status == CUDA_SUCCESS)
+		((struct soft *)gpu)->used_bytes -= bytes;
+	return status;
+}
+
+static CUresult soft_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	struct soft *soft = (struct soft *)gpu;
+
+	*total_bytes = soft->memory_bytes;
+	*free_bytes = soft->memory_bytes - fgv_min_u64(soft->used_bytes, soft->memory_bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_host_register(struct fgv_gpu *gpu, void *base, size_t bytes)
+{
+	return softgpu_host_register(gpu_of(gpu), base, bytes);
+}
+
+static CUresult soft_copy_in(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
+			     struct fgv_gpu_stream *stream)
+{
+	return softgpu_copy_htod_inline(gpu_of(gpu), dst, src, bytes, stream_of(stream));
+}
+
+static CUresult soft_copy_in_bulk(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
+				  struct fgv_gpu_stream *stream)
+{
+	return softgpu_copy_htod(gpu_of(gpu), dst, src, bytes, stream_of(stream));
+}
+
+static CUresult soft_copy_out(struct fgv_gpu *gpu, void *dst, uint64_t src, size_t bytes,
+			      struct fgv_gpu_stream *stream)
+{
+	return softgpu_copy_dtoh(gpu_of(gpu), dst, src, bytes, stream_of(stream));
+}
+
+static CUresult soft_copy_device(struct fgv_gpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
+				 struct fgv_gpu_stream *stream)
+{
+	return softgpu_copy_dtod(gpu_of(gpu), dst, src, bytes, stream_of(stream));
+}
+
+static CUresult soft_fill(struct fgv_gpu *gpu, uint64_t dst, uint32_t value, unsigned width,
+			  size_t count, struct fgv_gpu_stream *stream)
+{
+	return softgpu_fill(gpu_of(gpu), dst, count * width, value, width, count, 1,
+			    stream_of(stream));
+}
+
+static CUresult soft_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, uint8_t value,
+			       size_t width, size_t height, struct fgv_gpu_stream *stream)
+{
+	return softgpu_fill(gpu_of(gpu), dst, pitch, value, 1, width, height, stream_of(stream));
+}
+
+static CUresult fatbin_status(int err)
+{
+	return err == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
+				 size_t log_len, struct fgv_gpu_module **module)
+{
+	struct softgpu_module *made = NULL;
+	struct fgv_fatbin_texts ptx;
+	CUresult status;
+	int err = fgv_fatbin_ptx(image, len, &ptx);
+
+	if (err < 0)
+		return fatbin_status(err);
+	status = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	if (ptx.count > 0)
+		status = softgpu_module_load(gpu_of(gpu), (const char *const *)ptx.texts, ptx.count,
+					     log, log_len, &made);
+	fgv_fatbin_texts_free(&ptx);
+	*module = (struct fgv_gpu_module *)made;
+	return status;
+}
+
+static CUresult soft_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module)
+{
+	softgpu_module_unload(gpu_of(gpu), (struct softgpu_module *)module);
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_module_global(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				   const char *name, uint64_t *address, uint64_t *bytes)
+{
+	size_t size = 0;
+	CUresult status;
+
+	(void)gpu;
+	status = softgpu_module_global((struct softgpu_module *)module, name, address, &size);
+	*bytes = size;
+	return status;
+}
+
+static CUresult soft_module_function(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				     const char *name, struct fgv_gpu_function **function)
+{
+	struct softgpu_function *found = NULL;
+	CUresult status;
+
+	(void)gpu;
+	status = softgpu_module_function((struct softgpu_module *)module, name, &found);
+	*function = (struct fgv_gpu_function *)found;
+	return status;
+}
+
+static const struct softgpu_function_info *info_of(struct fgv_gpu_function *function)
+{
+	return softgpu_function_info((const struct softgpu_function *)function);
+}
+
+static CUresult soft_function_param(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				    unsigned index, uint32_t *bytes)
+{
+	const struct softgpu_function_info *info = info_of(function);
+
+	(void)gpu;
+	if (index >= info->param_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = info->param_sizes[index];
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_function_attribute(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+					CUfunction_attribute attribute, int *value)
+{
+	(void)gpu;
+	if ((unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = info_of(function)->attributes[attribute];
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_launch(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+			    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+			    struct fgv_gpu_stream *stream, void **params)
+{
+	return softgpu_launch(gpu_of(gpu), (struct softgpu_function *)function, grid, block,
+			      shared_bytes, stream_of(stream), params);
+}
+
+/* One queue for all streams: nothing that flags or priorities could change. */
+static CUresult soft_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
+				   struct fgv_gpu_stream **stream)
+{
+	struct softgpu_stream *made = NULL;
+	CUresult status;
+
+	(void)flags;
+	(void)priority;
+	status = softgpu_stream_create(gpu_of(gpu), &made);
+	*stream = (struct fgv_gpu_stream *)made;
+	return status;
+}
+
+static CUresult soft_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream)
+{
+	return softgpu_stream_destroy(gpu_of(gpu), stream_of(stream));
+}
+
+/* The legacy stream is not done while a stream that waits for it is; here, while any is. */
+static CUresult soft_stream_query(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream)
+{
+	if (!stream)
+		return softgpu_query(gpu_of(gpu));
+	return softgpu_stream_query(gpu_of(gpu), stream_of(stream));
+}
+
+static CUresult soft_stream_wait_event(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+				       struct fgv_gpu_event *event)
+{
+	return softgpu_stream_wait_event(gpu_of(gpu), stream_of(stream), event_of(event));
+}
+
+static CUresult soft_event_create(struct fgv_gpu *gpu, uint32_t flags, struct fgv_gpu_event **event)
+{
+	struct softgpu_event *made = NULL;
+	CUresult status;
+
+	(void)flags;
+	status = softgpu_event_create(gpu_of(gpu), &made);
+	*event = (struct fgv_gpu_event *)made;
+	return status;
+}
+
+static CUresult soft_event_destroy(struct fgv_gpu *gpu, struct fgv_gpu_event *event)
+{
+	softgpu_event_destroy(gpu_of(gpu), event_of(event));
+	return CUDA_SUCCESS;
+}
+
+static CUresult soft_event_record(struct fgv_gpu *gpu, struct fgv_gpu_event *event,
+				  struct fgv_gpu_stream *stream)
+{
+	return softgpu_event_record(gpu_of(gpu), event_of(event), stream_of(stream));
+}
+
+static CUresult soft_event_query(struct fgv_gpu *gpu, struct fgv_gpu_event *event)
+{
+	return softgpu_event_query(gpu_of(gpu), event_of(event));
+}
+
+static CUresult soft_event_elapsed(struct fgv_gpu *gpu, struct fgv_gpu_event *start,
+				   struct fgv_gpu_event *end, float *ms)
+{
+	return softgpu_event_elapsed(gpu_of(gpu), event_of(start), event_of(end), ms);
+}
+
+static void soft_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
+{
+	struct soft *soft = (struct soft *)gpu;
+
+	fence->next = soft->free_fences;
+	soft->free_fences = fence;
+}
+
+static CUresult fence_get(struct soft *soft, struct fgv_gpu_fence **fence)
+{
+	struct fgv_gpu_fence *made = soft->free_fences;
+	CUresult status;
+
+	if (made) {
+		soft->free_fences = made->next;
+		*fence = made;
+		return CUDA_SUCCESS;
+	}
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = softgpu_event_create(soft->gpu, &made->event);
+	if (status == CUDA_SUCCESS)
+		*fence = made;
+	else
+		free(made);
+	return status;
+}
+
+static CUresult soft_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+			   struct fgv_gpu_fence **fence)
+{
+	CUresult status = fence_get((struct soft *)gpu, fence);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	status = softgpu_event_record(gpu_of(gpu), (*fence)->event, stream_of(stream));
+	if (status != CUDA_SUCCESS)
+		soft_fence_put(gpu, *fence);
+	return status;
+}
+
+/* The engine runs everything in the order of submission, so the last is the last of all. */
+static CUresult soft_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+{
+	return soft_fence(gpu, NULL, fence);
+}
+
+static CUresult soft_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
+{
+	return softgpu_event_query(gpu_of(gpu), fence->event);
+}
+
+static int soft_completion_fd(struct fgv_gpu *gpu)
+{
+	return softgpu_completion_fd(gpu_of(gpu));
+}
+
+static void soft_arm(struct fgv_gpu *gpu)
+{
+	softgpu_arm(gpu_of(gpu));
+}
+
+const struct fgv_gpu_ops fgv_gpu_soft = {
+	.name = "soft",
+	.count = soft_count,
+	.open = soft_open,
+	.close = soft_close,
+	.info = soft_info,
+	.mem_alloc = soft_mem_alloc,
+	.mem_free = soft_mem_free,
+	.mem_info = soft_mem_info,
+	.host_register = soft_host_register,
+	.copy_in = soft_copy_in,
+	.copy_in_bulk = soft_copy_in_bulk,
+	.copy_out = soft_copy_out,
+	.copy_device = soft_copy_device,
+	.fill = soft_fill,
+	.fill_rows = soft_fill_rows,
+	.module_load = soft_module_load,
+	.module_unload = soft_module_unload,
+	.module_global = soft_module_global,
+	.module_function = soft_module_function,
+	.function_param = soft_function_param,
+	.function_attribute = soft_function_attribute,
+	.launch = soft_launch,
+	.stream_create = soft_stream_create,
+	.stream_destroy = soft_stream_destroy,
+	.stream_query = soft_stream_query,
+	.stream_wait_event = soft_stream_wait_event,
+	.event_create = soft_event_create,
+	.event_destroy = soft_event_destroy,
+	.event_record = soft_event_record,
+	.event_query = soft_event_query,
+	.event_elapsed = soft_event_elapsed,
+	.fence = soft_fence,
+	.fence_all = soft_fence_all,
+	.fence_query = soft_fence_query,
+	.fence_put = soft_fence_put,
+	.completion_fd = soft_completion_fd,
+	.arm = soft_arm,
+};

@@ -1,0 +1,21 @@
+/*
+ * The listening socket's file: making it where a dead daemon may have left one, and
+ * removing it.
+ */
+#ifndef FGV_BACKEND_LISTENER_H
+#define FGV_BACKEND_LISTENER_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+/*
+ * A socket that listens at @path, open to all users, non-blocking. Its folder is made
+ * where that is missing (its parent must be there). *@made is the file's identity.
+ * A negative errno and @why on failure; -EADDRINUSE where somebody listens there.
+ */
+int fgv_listener_open(const char *path, struct stat *made, char *why, size_t why_len);
+
+/* Closes @fd, and removes the file at @path if it is still the one that was made. */
+void fgv_listener_close(int fd, const char *path, const struct stat *made);
+
+#endif

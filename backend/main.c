@@ -1,0 +1,413 @@
+/*
+ * fairgv-backend: the daemon that lets programs in, each into its VM. It starts a
+ * vGPU process for each and keeps the books; it is on no path that a GPU request
+ * takes.
+ *
+ * One thread and one event loop. This file holds the daemon's state, starts its parts
+ * in order and ends them in reverse.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include "backend/config.h"
+#include "backend/devices.h"
+#include "backend/loop.h"
+#include "backend/session.h"
+#include "backend/transport.h"
+#include "backend/vm.h"
+#include "common/log.h"
+#include "common/util.h"
+
+/* After the end was asked for: when sessions get SIGTERM and SIGKILL, and are given up. */
+#define END_TERM_MS    2000
+#define END_KILL_MS    4000
+#define END_GIVE_UP_MS 10000
+
+#define EXIT_USAGE 2
+
+static const char builtin_config[] = "vms = ( { name = \"default\"; } );";
+
+struct options {
+	const char *config_path; /* NULL: the built-in one */
+	const char *socket;
+	int ready_fd;
+	int private_fd;
+	bool check;
+};
+
+static struct {
+	struct fgv_config config;
+	struct fgv_devices devices;
+	struct fgv_vm *vms;
+	size_t vm_count;
+	int loop;
+	struct fgv_watch signals;
+	struct fgv_watch lifetime;
+	struct fgv_sessions sessions;
+	struct fgv_transport transport;
+	uint64_t ending_ns; /* not 0: since when */
+} backend;
+
+static void print_usage(FILE *out)
+{
+	fputs("usage: fairgv-backend [OPTION]...\n"
+	      "  --config FILE   the configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
+	      "  --socket PATH   where programs connect, instead of the configured socket\n"
+	      "  --check         read the configuration, look for the GPUs, say what is wrong\n"
+	      "  --ready-fd N    write a line with the GPUs' names when programs may connect\n"
+	      "  --private N     serve one user until descriptor N is closed (fairgv-run)\n"
+	      "  --version       print the version\n"
+	      "  --help          print this\n",
+	      out);
+}
+
+static int parse_fd(const char *option, const char *text)
+{
+	char *end;
+	long fd = strtol(text, &end, 10);
+
+	if (!*text || *end || fd < 0 || fd > INT_MAX || fcntl((int)fd, F_GETFD) < 0) {
+		fgv_error("--%s %s: no open descriptor", option, text);
+		exit(EXIT_USAGE);
+	}
+	return (int)fd;
+}
+
+static void parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option table[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"socket", required_argument, NULL, 's'},
+		{"ready-fd", required_argument, NULL, 'r'},
+		{"private", required_argument, NULL, 'p'},
+		{"check", no_argument, NULL, 'k'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int option;
+
+	*options = (struct options){.ready_fd = -1, .private_fd = -1};
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			options->config_path = optarg;
+			break;
+		case 's':
+			options->socket = optarg;
+			break;
+		case 'r':
+			options->ready_fd = parse_fd("ready-fd", optarg);
+			break;
+		case 'p':
+			options->private_fd = parse_fd("private", optarg);
+			break;
+		case 'k':
+			options->check = true;
+			break;
+		case 'v':
+			puts(PACKAGE_STRING);
+			exit(EXIT_SUCCESS);
+		case 'h':
+			print_usage(stdout);
+			exit(EXIT_SUCCESS);
+		default:
+			exit(EXIT_USAGE);
+		}
+	}
+	if (optind < argc) {
+		fgv_error("%s: no such argument; see --help", argv[optind]);
+		exit(EXIT_USAGE);
+	}
+	if (!options->config_path && options->private_fd < 0)
+		options->config_path = FGV_SYSCONFDIR "/fairgv/backend.conf";
+}
+
+/* What the starter left open stays here: no vGPU process inherits it. */
+static void seal_descriptors(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+			exit(EXIT_FAILURE);
+	}
+	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+}
+
+static void begin_end(const char *why)
+{
+	if (backend.ending_ns)
+		return;
+	fgv_info("ending: %s", why);
+	backend.ending_ns = fgv_now_ns();
+	fgv_transport_fini(&backend.transport);
+	fgv_sessions_end(&backend.sessions);
+}
+
+static void signals_ready(struct fgv_watch *watch, uint32_t events)
+{
+	struct signalfd_siginfo signal;
+
+	(void)events;
+	while (read(watch->fd, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
+		if (signal.ssi_signo == SIGCHLD)
+			fgv_sessions_reap(&backend.sessions);
+		else if (signal.ssi_signo == SIGHUP)
+			fgv_warning("the configuration is read at the start only");
+		else
+			begin_end(strsignal((int)signal.ssi_signo));
+	}
+}
+
+static void lifetime_ready(struct fgv_watch *watch, uint32_t events)
+{
+	(void)events;
+	fgv_loop_remove(backend.loop, watch);
+	begin_end("the one that it was started for is gone");
+}
+
+static int watch_signals(void)
+{
+	sigset_t set;
+	int ret;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	backend.signals.ready = signals_ready;
+	backend.signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (backend.signals.fd < 0)
+		return -errno;
+	ret = fgv_loop_add(backend.loop, &backend.signals, EPOLLIN);
+	if (ret)
+		close(backend.signals.fd);
+	return ret;
+}
+
+static int watch_lifetime(int fd)
+{
+	if (fd < 0)
+		return 0;
+	backend.lifetime = (struct fgv_watch){.fd = fd, .ready = lifetime_ready};
+	return fgv_loop_add(backend.loop, &backend.lifetime, EPOLLIN);
+}
+
+static int start_loop(const struct options *options)
+{
+	int ret;
+
+	backend.loop = fgv_loop_create();
+	if (backend.loop < 0)
+		return backend.loop;
+	ret = watch_signals();
+	if (ret)
+		goto close_loop;
+	ret = watch_lifetime(options->private_fd);
+	if (ret)
+		goto close_signals;
+	return 0;
+close_signals:
+	close(backend.signals.fd);
+close_loop:
+	close(backend.loop);
+	return ret;
+}
+
+static void end_loop(void)
+{
+	close(backend.signals.fd);
+	close(backend.loop);
+}
+
+static void end_vms(void)
+{
+	while (backend.vm_count)
+		fgv_vm_fini(&backend.vms[--backend.vm_count]);
+	free(backend.vms);
+}
+
+static int start_vms(void)
+{
+	const struct fgv_config *config = &backend.config;
+	int ret = 0;
+
+	backend.vms = calloc(config->vm_count, sizeof(*backend.vms));
+	if (!backend.vms)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->vm_count && !ret; i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		ret = fgv_vm_init(&backend.vms[i], vm, &backend.devices.list[vm->device]);
+		if (!ret)
+			backend.vm_count++;
+	}
+	if (ret)
+		end_vms();
+	return ret;
+}
+
+/* Reads the configuration and finds the devices. Its errors speak for themselves. */
+static int start_config(const struct options *options)
+{
+	char why[1024], choice[512];
+	int ret;
+
+	if (options->config_path)
+		ret = fgv_config_load(&backend.config, options->config_path, why, sizeof(why));
+	else
+		ret = fgv_config_parse(&backend.config, builtin_config, "built-in", why,
+				       sizeof(why));
+	if (ret) {
+		fgv_error("%s", why);
+		return ret;
+	}
+	ret = fgv_devices_init(&backend.devices, &backend.config, why, sizeof(why), choice,
+			       sizeof(choice));
+	if (ret) {
+		fgv_error("%s", why);
+		fgv_config_fini(&backend.config);
+		return ret;
+	}
+	if (options->check)
+		printf("OK: VMs: %zu; %s\n", backend.config.vm_count, choice);
+	else
+		fgv_info("%s", choice);
+	return 0;
+}
+
+static void end_config(void)
+{
+	fgv_devices_fini(&backend.devices);
+	fgv_config_fini(&backend.config);
+}
+
+static int start_service(const char *socket)
+{
+	char why[1024];
+	int ret = fgv_sessions_init(&backend.sessions, &backend.config, why, sizeof(why));
+
+	if (!ret)
+		ret = fgv_transport_init(&backend.transport, backend.loop, socket,
+					 &backend.sessions, backend.vms, backend.vm_count, why,
+					 sizeof(why));
+	if (ret)
+		fgv_error("%s", why);
+	return ret;
+}
+
+static void say_ready(int fd, const char *socket)
+{
+	char line[FGV_GPU_DEVICES_MAX * 260] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < backend.devices.count; i++)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s", i ? ", " : "",
+					backend.devices.list[i].name);
+	fgv_info("VMs: %zu; on %s; listening at %s", backend.vm_count, line, socket);
+	if (fd < 0)
+		return;
+	line[len++] = '\n';
+	if (write(fd, line, len) < 0)
+		fgv_warning("--ready-fd: %s", strerror(errno));
+	close(fd);
+}
+
+static void serve(void)
+{
+	while (!backend.ending_ns) {
+		fgv_loop_turn(backend.loop, fgv_transport_deadline_ns(&backend.transport));
+		if (!backend.ending_ns)
+			fgv_transport_tick(&backend.transport);
+	}
+}
+
+/* Until the sessions are gone, but not longer than @ms after the end was asked for. */
+static void await_sessions(uint64_t ms)
+{
+	uint64_t deadline_ns = backend.ending_ns + ms * FGV_NS_PER_MS;
+
+	while (backend.sessions.count && fgv_now_ns() < deadline_ns)
+		fgv_loop_turn(backend.loop, deadline_ns);
+}
+
+/* begin_end() has told the sessions to end: sees to it that they do. */
+static void end_sessions(void)
+{
+	await_sessions(END_TERM_MS);
+	fgv_sessions_signal(&backend.sessions, SIGTERM);
+	await_sessions(END_KILL_MS);
+	fgv_sessions_signal(&backend.sessions, SIGKILL);
+	await_sessions(END_GIVE_UP_MS);
+	if (backend.sessions.count)
+		fgv_error("%u sessions do not die", backend.sessions.count);
+}
+
+/* Who started a private daemon may have been killed: its folder is removed here. */
+static void remove_folder(const char *socket)
+{
+	char *copy = strdup(socket);
+
+	if (copy)
+		rmdir(dirname(copy));
+	free(copy);
+}
+
+static int run(const struct options *options)
+{
+	const char *socket = options->socket ? options->socket : backend.config.socket;
+	int ret = start_vms();
+
+	if (ret) {
+		fgv_error("can't set up the VMs: %s", strerror(-ret));
+		return ret;
+	}
+	ret = start_loop(options);
+	if (ret) {
+		fgv_error("can't start: %s", strerror(-ret));
+		goto end_vms;
+	}
+	ret = start_service(socket);
+	if (ret)
+		goto end_loop;
+	say_ready(options->ready_fd, socket);
+	serve();
+	end_sessions();
+end_loop:
+	end_loop();
+	if (options->private_fd >= 0)
+		remove_folder(socket);
+end_vms:
+	end_vms();
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	int ret;
+
+	fgv_log_init("fairgv-backend");
+	signal(SIGCHLD, SIG_DFL); /* where it is inherited as ignored, nothing can be waited for */
+	parse_options(argc, argv, &options);
+	seal_descriptors();
+	ret = start_config(&options);
+	if (ret)
+		return EXIT_FAILURE;
+	if (!options.check)
+		ret = run(&options);
+	end_config();
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

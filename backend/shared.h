@@ -1,0 +1,74 @@
+/*
+ * What the daemon and its vGPU processes say to each other. They trust each other
+ * more than either trusts a guest, and are always of the same build: no version.
+ *
+ * fairgv-vgpu is started with one descriptor, FGV_CONTROL_FD, a SOCK_SEQPACKET
+ * socket to the daemon. On it comes one struct fgv_setup with the descriptors in the
+ * order of enum fgv_setup_fd; nothing else is sent, and its end ends the session. A
+ * process may be started long before its setup comes.
+ */
+#ifndef FGV_BACKEND_SHARED_H
+#define FGV_BACKEND_SHARED_H
+
+#include <stdint.h>
+#include "api/wire.h"
+
+#define FGV_CONTROL_FD	    3
+#define FGV_SESSIONS_MAX    64	/* of one VM at a time */
+#define FGV_GPU_DEVICES_MAX 16
+
+enum fgv_setup_fd {
+	FGV_SETUP_CONNECTION,	/* to the guest; the hello has been read */
+	FGV_SETUP_WINDOW,
+	FGV_SETUP_DOORBELL,	/* wakes the dispatcher */
+	FGV_SETUP_ACCOUNTS,	/* struct fgv_accounts of the VM */
+	FGV_SETUP_SOFT_DEVICE,	/* softgpu_shared_size() bytes; the soft GPU only */
+	FGV_SETUP_FDS
+};
+
+struct fgv_setup {
+	char vm[FGV_NAME_MAX];
+	char program[FGV_NAME_MAX];	/* as the guest calls itself */
+	uint32_t session;		/* its number in the daemon's log lines */
+	uint32_t account;		/* its entry in struct fgv_accounts */
+	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
+	uint32_t ordinal;		/* of the device */
+	uint64_t soft_memory_bytes;
+	uint64_t window_len;
+	uint64_t lanes_off;
+	uint64_t arena_off;
+	uint64_t arena_len;
+	uint64_t staging_len;
+	uint32_t lanes;
+	uint32_t reserved;
+};
+
+/*
+ * One session's use of its VM. Written by its vGPU process, with plain atomic stores;
+ * read by the daemon and by the VM's other sessions. The daemon clears the entry when
+ * the process has ended, however that happened, so nothing of it can stay behind.
+ */
+struct fgv_account {
+	uint64_t memory_bytes;	/* device memory in use */
+	uint64_t requests;
+	uint64_t round_trips;	/* requests that the guest waited for */
+	uint64_t launches;
+	uint64_t doorbells;	/* times that it woke a sleeping guest thread */
+	uint64_t parks;		/* times that the dispatcher slept */
+	uint64_t reserved[2];
+};
+_Static_assert(sizeof(struct fgv_account) == FGV_CACHE_LINE, "one writer a line");
+
+/*
+ * The accounts of one VM, in a memfd of the daemon's. A VM's use of memory is the sum
+ * over its sessions: a session adds to its own entry, takes the sum, and takes its own
+ * addition back if that is over the quota. No lock, so nothing to hold when killed;
+ * the price is that two allocations racing for the last bytes may both fail.
+ */
+struct fgv_accounts {
+	uint64_t quota_bytes;
+	uint8_t reserved[FGV_CACHE_LINE - 8];
+	struct fgv_account sessions[FGV_SESSIONS_MAX];
+};
+
+#endif

@@ -1,0 +1,326 @@
+/*
+ * Connections until their hello; see transport.h.
+ */
+#define _GNU_SOURCE
+#include "backend/transport.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "api/gpu_wire.h"
+#include "backend/listener.h"
+#include "common/log.h"
+#include "common/util.h"
+
+_Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry one version");
+
+/* Descriptors may be freed by somebody else: look again after this time. */
+#define ACCEPT_PAUSE_NS FGV_NS_PER_SEC
+
+struct fgv_connection {
+	struct fgv_watch watch; /* first, so that its address is ours */
+	TAILQ_ENTRY(fgv_connection) link;
+	struct fgv_transport *transport;
+	uint64_t deadline_ns;
+	struct ucred peer;
+};
+
+static void accept_again(struct fgv_transport *transport)
+{
+	if (!transport->accept_again_ns)
+		return;
+	transport->accept_again_ns = 0;
+	fgv_loop_change(transport->loop, &transport->watch, EPOLLIN);
+}
+
+static void drop(struct fgv_connection *connection)
+{
+	struct fgv_transport *transport = connection->transport;
+
+	fgv_loop_remove(transport->loop, &connection->watch);
+	close(connection->watch.fd);
+	TAILQ_REMOVE(&transport->unfinished, connection, link);
+	transport->unfinished_count--;
+	free(connection);
+	accept_again(transport);
+}
+
+/* A user who is refused over and over gets no more than a few lines of log. */
+static bool may_log_refusal(struct fgv_transport *transport)
+{
+	uint64_t second = fgv_now_ns() / FGV_NS_PER_SEC;
+
+	if (second != transport->refusal_second) {
+		if (transport->refusals_unsaid)
+			fgv_warning("refused %u more", transport->refusals_unsaid);
+		transport->refusal_second = second;
+		transport->refusal_lines = 0;
+		transport->refusals_unsaid = 0;
+	}
+	if (transport->refusal_lines == FGV_REFUSAL_LINES_PER_SECOND) {
+		transport->refusals_unsaid++;
+		return false;
+	}
+	transport->refusal_lines++;
+	return true;
+}
+
+/* Says why, logs it, and ends the connection. */
+__attribute__((format(printf, 3, 4))) static void refuse(struct fgv_connection *connection,
+							 CUresult status, const char *format, ...)
+{
+	struct fgv_msg_welcome welcome = {
+		.type = FGV_MSG_WELCOME,
+		.version = FGV_WIRE_VERSION,
+		.status = status,
+	};
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(welcome.text, sizeof(welcome.text), format, args);
+	va_end(args);
+	send(connection->watch.fd, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (may_log_refusal(connection->transport))
+		fgv_warning("refused process %d of user %u: %s", (int)connection->peer.pid,
+			    (unsigned)connection->peer.uid, welcome.text);
+	drop(connection);
+}
+
+/* The VM called @name, or with no name the first that @uid may use. */
+static struct fgv_vm *find_vm(struct fgv_transport *transport, const char *name, uid_t uid)
+{
+	for (size_t i = 0; i < transport->vm_count; i++) {
+		struct fgv_vm *vm = &transport->vms[i];
+
+		if (*name ? !strcmp(vm->config->name, name) : fgv_vm_admits(vm, uid))
+			return vm;
+	}
+	return NULL;
+}
+
+static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
+			  const struct fgv_msg_hello *hello)
+{
+	struct fgv_client client = {
+		.fd = connection->watch.fd,
+		.uid = connection->peer.uid,
+		.pid = connection->peer.pid,
+	};
+	char text[256];
+	CUresult status;
+
+	memcpy(client.program, hello->program, sizeof(client.program));
+	status = fgv_sessions_start(connection->transport->sessions, vm, &client, text,
+				    sizeof(text));
+	if (status)
+		refuse(connection, status, "%s", text);
+	else
+		drop(connection);
+}
+
+/* @len: of what came, which may be longer than a hello. */
+static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_hello *hello,
+			size_t len)
+{
+	uid_t uid = connection->peer.uid;
+	struct fgv_vm *vm;
+
+	if (len < sizeof(uint32_t) * 2 || hello->type != FGV_MSG_HELLO) {
+		refuse(connection, CUDA_ERROR_INVALID_VALUE, "that was no hello");
+		return;
+	}
+	if (hello->version != FGV_WIRE_VERSION) {
+		refuse(connection, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+		       "the program's FairGV speaks version %u, the daemon's version %u",
+		       hello->version, FGV_WIRE_VERSION);
+		return;
+	}
+	if (len != sizeof(*hello) || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
+	    !memchr(hello->program, 0, sizeof(hello->program))) {
+		refuse(connection, CUDA_ERROR_INVALID_VALUE, "the hello is malformed");
+		return;
+	}
+	vm = find_vm(connection->transport, hello->vm, uid);
+	if (!vm && *hello->vm)
+		refuse(connection, CUDA_ERROR_NOT_FOUND, "there is no VM called \"%s\"", hello->vm);
+	else if (!vm)
+		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may use no VM",
+		       (unsigned)uid);
+	else if (!fgv_vm_admits(vm, uid))
+		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may not use VM \"%s\"",
+		       (unsigned)uid, vm->config->name);
+	else
+		start_session(connection, vm, hello);
+}
+
+/* Takes the hello if it is there. True: it is not, and the connection waits for it. */
+static bool read_hello(struct fgv_connection *connection)
+{
+	struct fgv_msg_hello hello = {0};
+	ssize_t len = recv(connection->watch.fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (len > 0) {
+		judge_hello(connection, &hello, (size_t)len);
+	} else {
+		fgv_debug("process %d of user %u left without a hello", (int)connection->peer.pid,
+			  (unsigned)connection->peer.uid);
+		drop(connection);
+	}
+	return false;
+}
+
+static void hello_ready(struct fgv_watch *watch, uint32_t events)
+{
+	(void)events;
+	read_hello((struct fgv_connection *)watch);
+}
+
+/* The oldest connection of user @uid where the user has too many, else NULL. */
+static struct fgv_connection *too_many_of_user(const struct fgv_transport *transport, uid_t uid)
+{
+	struct fgv_connection *connection, *oldest = NULL;
+	unsigned count = 0;
+
+	TAILQ_FOREACH(connection, &transport->unfinished, link) {
+		if (connection->peer.uid != uid)
+			continue;
+		if (!oldest)
+			oldest = connection;
+		count++;
+	}
+	return count > FGV_UNFINISHED_USER_MAX ? oldest : NULL;
+}
+
+/* Makes room for the newest connection, which user @uid made. */
+static void limit_unfinished(struct fgv_transport *transport, uid_t uid)
+{
+	struct fgv_connection *victim = too_many_of_user(transport, uid);
+
+	if (victim && read_hello(victim))
+		refuse(victim, CUDA_ERROR_DEVICE_UNAVAILABLE,
+		       "user %u has too many connections without a hello", (unsigned)uid);
+	if (transport->unfinished_count <= FGV_UNFINISHED_MAX)
+		return;
+	victim = TAILQ_FIRST(&transport->unfinished);
+	if (read_hello(victim))
+		refuse(victim, CUDA_ERROR_DEVICE_UNAVAILABLE,
+		       "there are too many connections without a hello");
+}
+
+/* A new connection, on the list of the unfinished; NULL, and @fd closed, if it can't be. */
+static struct fgv_connection *add_connection(struct fgv_transport *transport, int fd)
+{
+	struct fgv_connection *connection = calloc(1, sizeof(*connection));
+	socklen_t len = sizeof(connection->peer);
+
+	if (!connection)
+		goto close_fd;
+	connection->watch = (struct fgv_watch){.fd = fd, .ready = hello_ready};
+	connection->transport = transport;
+	connection->deadline_ns = fgv_now_ns() + FGV_HELLO_TIMEOUT_MS * FGV_NS_PER_MS;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &connection->peer, &len))
+		goto free_connection;
+	if (fgv_loop_add(transport->loop, &connection->watch, EPOLLIN))
+		goto free_connection;
+	TAILQ_INSERT_TAIL(&transport->unfinished, connection, link);
+	transport->unfinished_count++;
+	return connection;
+free_connection:
+	free(connection);
+close_fd:
+	close(fd);
+	return NULL;
+}
+
+/* The most likely case, that the hello is there by now, needs no second turn. */
+static void connection_ready(struct fgv_watch *watch, uint32_t events)
+{
+	struct fgv_transport *transport = (struct fgv_transport *)watch;
+	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct fgv_connection *connection;
+
+	(void)events;
+	if (fd < 0) {
+		if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+			return;
+		if (!transport->starved)
+			fgv_error("can't accept connections for now: %s", strerror(errno));
+		transport->starved = true;
+		transport->accept_again_ns = fgv_now_ns() + ACCEPT_PAUSE_NS;
+		fgv_loop_change(transport->loop, watch, 0);
+		return;
+	}
+	transport->starved = false;
+	connection = add_connection(transport, fd);
+	if (!connection)
+		return;
+	limit_unfinished(transport, connection->peer.uid);
+	read_hello(connection);
+}
+
+int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
+		       struct fgv_sessions *sessions, struct fgv_vm *vms, size_t vm_count,
+		       char *why, size_t why_len)
+{
+	int fd, ret;
+
+	*transport = (struct fgv_transport){
+		.watch = {.ready = connection_ready},
+		.loop = loop,
+		.sessions = sessions,
+		.vms = vms,
+		.vm_count = vm_count,
+		.path = path,
+	};
+	TAILQ_INIT(&transport->unfinished);
+	fd = fgv_listener_open(path, &transport->socket_file, why, why_len);
+	if (fd < 0)
+		return fd;
+	transport->watch.fd = fd;
+	ret = fgv_loop_add(loop, &transport->watch, EPOLLIN);
+	if (ret) {
+		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
+		fgv_listener_close(fd, path, &transport->socket_file);
+	}
+	return ret;
+}
+
+void fgv_transport_fini(struct fgv_transport *transport)
+{
+	struct fgv_connection *connection;
+
+	fgv_loop_remove(transport->loop, &transport->watch);
+	fgv_listener_close(transport->watch.fd, transport->path, &transport->socket_file);
+	transport->accept_again_ns = 0;
+	while ((connection = TAILQ_FIRST(&transport->unfinished)))
+		drop(connection);
+}
+
+uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
+{
+	const struct fgv_connection *oldest = TAILQ_FIRST(&transport->unfinished);
+	uint64_t deadline_ns = transport->accept_again_ns;
+
+	if (oldest && (!deadline_ns || oldest->deadline_ns < deadline_ns))
+		deadline_ns = oldest->deadline_ns;
+	return deadline_ns;
+}
+
+void fgv_transport_tick(struct fgv_transport *transport)
+{
+	uint64_t now_ns = fgv_now_ns();
+	struct fgv_connection *oldest;
+
+	if (transport->accept_again_ns && now_ns >= transport->accept_again_ns)
+		accept_again(transport);
+	while ((oldest = TAILQ_FIRST(&transport->unfinished)) && now_ns >= oldest->deadline_ns)
+		refuse(oldest, CUDA_ERROR_TIMEOUT, "no hello came in %d s",
+		       FGV_HELLO_TIMEOUT_MS / 1000);
+}

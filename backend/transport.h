@@ -1,0 +1,64 @@
+/*
+ * The local transport: the Unix socket, and its connections until their hello has
+ * been read and judged. What comes after that is between the guest program and its
+ * vGPU process.
+ *
+ * Anybody may connect. A connection that has not sent its hello costs a descriptor,
+ * so there are few of them, fewer of one user, and none for long; where there are
+ * too many the oldest goes.
+ *
+ * Threads: the daemon's only one.
+ */
+#ifndef FGV_BACKEND_TRANSPORT_H
+#define FGV_BACKEND_TRANSPORT_H
+
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include "backend/loop.h"
+#include "backend/session.h"
+
+#define FGV_HELLO_TIMEOUT_MS	     5000
+#define FGV_UNFINISHED_MAX	     256
+#define FGV_UNFINISHED_USER_MAX	     64
+#define FGV_REFUSAL_LINES_PER_SECOND 5
+
+struct fgv_connection;
+TAILQ_HEAD(fgv_connections, fgv_connection);
+
+struct fgv_transport {
+	struct fgv_watch watch; /* the listening socket; first, so that its address is ours */
+	int loop;
+	struct fgv_sessions *sessions;
+	struct fgv_vm *vms;
+	size_t vm_count;
+
+	const char *path;
+	struct stat socket_file; /* as it was made, to remove that one only */
+
+	struct fgv_connections unfinished; /* oldest first */
+	unsigned unfinished_count;
+	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
+	bool starved;		  /* that is in the log */
+
+	uint64_t refusal_second;
+	unsigned refusal_lines, refusals_unsaid;
+};
+
+/*
+ * Listens at @path, which lives as long as @transport, for sessions of @vms. A stale
+ * socket file is replaced; -EADDRINUSE where a daemon answers there. On failure a
+ * negative errno, and @why says what is wrong.
+ */
+int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
+		       struct fgv_sessions *sessions, struct fgv_vm *vms, size_t vm_count,
+		       char *why, size_t why_len);
+
+/* Ends what is unfinished, closes the socket and removes its file. */
+void fgv_transport_fini(struct fgv_transport *transport);
+
+/* When fgv_transport_tick() is next due (fgv_now_ns()); 0: not at all. */
+uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport);
+/* Ends connections that took too long, and accepts again where that was stopped. */
+void fgv_transport_tick(struct fgv_transport *transport);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * The connection's messages. A lane message brings the eventfd that wakes the lane's
+ * thread; whatever else comes ends the session.
+ */
+#include "backend/vgpu/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "backend/vgpu/session.h"
+#include "shmring/barrier.h"
+#include "shmring/park.h"
+
+/* Messages read at a time; more of them wait for the next turn. */
+#define BATCH 16
+
+static int violation(struct fgv_session *session, const char *why)
+{
+	snprintf(session->reason, sizeof(session->reason), "connection: %s", why);
+	return -EPROTO;
+}
+
+/* Sends @len bytes with @fd_count descriptors; never waits. */
+static int send_message(int socket, const void *data, size_t len, const int *fds, size_t fd_count)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec part = {(void *)data, len};
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t sent;
+
+	if (fd_count > 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.head), fds, fd_count * sizeof(int));
+	}
+	do {
+		sent = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text)
+{
+	const struct fgv_setup *setup = &session->setup;
+	int fds[] = {session->fds[FGV_SETUP_WINDOW], session->fds[FGV_SETUP_DOORBELL]};
+	struct fgv_msg_welcome msg = {
+		.type = FGV_MSG_WELCOME,
+		.version = FGV_WIRE_VERSION,
+		.status = status,
+		.lanes = setup->lanes,
+		.window_len = setup->window_len,
+		.lanes_off = setup->lanes_off,
+		.arena_off = setup->arena_off,
+		.arena_len = setup->arena_len,
+		.staging_len = setup->staging_len,
+	};
+
+	memcpy(msg.vm, setup->vm, sizeof(msg.vm));
+	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	return send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
+			    status == CUDA_SUCCESS ? 2 : 0);
+}
+
+/*
+ * Reads one message of at most @len bytes and at most one descriptor, which goes to
+ * *@fd (-1: none). How many bytes; -EAGAIN, -ECONNRESET.
+ */
+static ssize_t receive(int socket, void *data, size_t len, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {data, len};
+	struct msghdr msg = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		/* Not CMSG_SPACE(), whose padding has room for a second descriptor. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
+	};
+	ssize_t got;
+
+	*fd = -1;
+	do {
+		got = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == EAGAIN ? -EAGAIN : -ECONNRESET;
+	if (msg.msg_controllen >= CMSG_LEN(sizeof(int)) && control.head.cmsg_level == SOL_SOCKET &&
+	    control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(&control.head), sizeof(int));
+	return got > 0 ? got : -ECONNRESET;
+}
+
+static CUresult attach(struct fgv_session *session, uint32_t lane, int fd)
+{
+	if (fd < 0 || fgv_doorbell_check(fd) < 0 || fgv_lanes_attach(session->lanes, lane, fd) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* Reads and answers one message: 0, -EAGAIN where there is none, or as fgv_control_read(). */
+static int read_one(struct fgv_session *session)
+{
+	int socket = session->fds[FGV_SETUP_CONNECTION], fd;
+	struct fgv_msg_lane msg;
+	ssize_t got = receive(socket, &msg, sizeof(msg), &fd);
+
+	if (got < 0)
+		return (int)got;
+	if (got != sizeof(msg) || msg.type != FGV_MSG_LANE || msg.status || msg.reserved) {
+		if (fd >= 0)
+			close(fd);
+		return violation(session, "not a lane message");
+	}
+	msg.status = attach(session, msg.lane, fd);
+	if (msg.status != CUDA_SUCCESS && fd >= 0)
+		close(fd);
+	if (send_message(socket, &msg, sizeof(msg), NULL, 0) == -EAGAIN)
+		return violation(session, "acknowledgements are not read");
+	return 0;
+}
+
+int fgv_control_read(struct fgv_session *session)
+{
+	int err = 0;
+
+	for (int i = 0; i < BATCH && err == 0; i++)
+		err = read_one(session);
+	return err == -EAGAIN ? 0 : err;
+}
+
+int fgv_control_look(struct fgv_session *session)
+{
+	/* Pairs with the guest's store after its message was sent. */
+	uint32_t seq = fgv_load_acquire(&fgv_window_head(&session->window)->control_seq);
+
+	if (seq == session->control_seq)
+		return 0;
+	session->control_seq = seq;
+	return fgv_control_read(session);
+}

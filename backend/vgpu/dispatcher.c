@@ -1,0 +1,228 @@
+/*
+ * One turn of the loop runs a batch of requests, looks at what waits for the GPU, and
+ * at the words that say that there is something to read or that the session is over.
+ * A turn that found nothing is followed by a pause, and after the time to spin by sleep.
+ */
+#define _GNU_SOURCE
+#include "backend/vgpu/dispatcher.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "backend/vgpu/control.h"
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+#include "shmring/park.h"
+#include "shmring/spin.h"
+
+/* Requests in one turn, so that who waits for the GPU is not forgotten over them. */
+#define BATCH 64
+
+/*
+ * Where the GPU can only be polled, the sleep is a SLEEP_SHARE of the time waited so
+ * far, between these.
+ */
+#define SLEEP_SHARE  16
+#define SLEEP_NS_MIN (50 * FGV_NS_PER_US)
+#define SLEEP_NS_MAX (1 * FGV_NS_PER_MS)
+
+static int violation(struct fgv_session *session, const struct fgv_request *request,
+		     const char *why)
+{
+	snprintf(session->reason, sizeof(session->reason), "lane %u, operation %u: %s",
+		 request->lane, request->op, why);
+	return -EPROTO;
+}
+
+/* Copies the message of the request in @slot, itself a private copy, and ends it with a NUL. */
+static int copy_message(struct fgv_session *session, const struct fgv_request *request,
+			const struct fgv_slot *slot)
+{
+	const void *from;
+
+	if (slot->len <= FGV_SLOT_INLINE) {
+		memcpy(session->message, slot->data, FGV_SLOT_INLINE);
+		session->message[slot->len] = '\0';
+		return 0;
+	}
+	if (slot->len > FGV_MESSAGE_MAX)
+		return violation(session, request, "the message is too long");
+	from = fgv_window_resolve(&session->window, slot->heap_off, slot->len);
+	if (!from)
+		return violation(session, request, "the message lies outside the window");
+	memcpy(session->message, from, slot->len);
+	session->message[slot->len] = '\0';
+	return 0;
+}
+
+/* Replies now, or after the lane's earlier calls. */
+static int reply(struct fgv_session *session, const struct fgv_request *request, CUresult status,
+		 const void *data, uint32_t len)
+{
+	struct fgv_wait wait = {
+		.lane = request->lane,
+		.call = request->call,
+		.op = request->op,
+		.status = status,
+		.reply_len = len,
+	};
+
+	if (!fgv_waits_has(&session->waits, request->lane)) {
+		struct fgv_reply now = {request->op, request->call, status, data, len};
+
+		return fgv_session_reply(session, request->lane, &now);
+	}
+	memcpy(wait.reply, data, len);
+	fgv_waits_add(&session->waits, &wait);
+	return 0;
+}
+
+static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+{
+	uint8_t data[FGV_SLOT_INLINE];
+	uint32_t data_len = 0;
+	CUresult status;
+
+	if (fgv_dispatch(session, request, session->message, len, data, &data_len, &status) < 0)
+		return violation(session, request, request->violation);
+	if (!fgv_op_infos[request->op].call) {
+		if (status != CUDA_SUCCESS)
+			fgv_session_defer(session, status);
+		return 0;
+	}
+	fgv_account_add(&session->account->round_trips, 1);
+	if (status == FGV_PENDING)
+		return 0;
+	return reply(session, request, status, data, data_len);
+}
+
+static bool is_call(uint16_t op)
+{
+	return op <= FGV_OP_MAX && fgv_op_infos[op].call;
+}
+
+/* Runs the next request: 1, 0 if there is none, or a negative errno. */
+static int run_next(struct fgv_session *session)
+{
+	struct fgv_request request = {0};
+	const struct fgv_slot *slot = fgv_lanes_next(session->lanes, &request.lane);
+	uint32_t len;
+	int err;
+
+	if (!slot)
+		return 0;
+	request.op = slot->op;
+	request.vcpu = slot->vcpu;
+	request.call = slot->call;
+	len = slot->len;
+	if (is_call(request.op) && !fgv_waits_has_room(&session->waits, request.lane))
+		return violation(session, &request, "too many calls without their replies");
+	err = copy_message(session, &request, slot);
+	if (err < 0)
+		return err;
+	fgv_lanes_release(session->lanes, request.lane);
+	fgv_account_add(&session->account->requests, 1);
+	err = execute(session, &request, len);
+	return err < 0 ? err : 1;
+}
+
+/* One turn: how much was done, or a negative errno. */
+static int turn(struct fgv_session *session)
+{
+	int done = 0, err = 1;
+
+	while (done < BATCH && (err = run_next(session)) > 0)
+		done++;
+	if (err >= 0 && session->waits.count > 0) {
+		err = fgv_waits_poll(session);
+		done += err;
+	}
+	if (err >= 0)
+		err = fgv_control_look(session);
+	return err < 0 ? err : done;
+}
+
+/* What the sleep is limited to; NULL: no limit. */
+static const struct timespec *sleep_limit(const struct fgv_session *session, uint64_t idle_since_ns,
+					  bool has_completion_fd, struct timespec *limit)
+{
+	uint64_t ns;
+
+	if (session->waits.on_gpu == 0 || has_completion_fd)
+		return NULL;
+	ns = (fgv_now_ns() - idle_since_ns) / SLEEP_SHARE;
+	ns = fgv_min_u64(fgv_max_u64(ns, SLEEP_NS_MIN), SLEEP_NS_MAX);
+	limit->tv_sec = 0;
+	limit->tv_nsec = (long)ns;
+	return limit;
+}
+
+/* Sleeps until something happens; a socket with something on it is read. */
+static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t idle_since_ns)
+{
+	struct pollfd fds[] = {
+		{.fd = session->fds[FGV_SETUP_DOORBELL], .events = POLLIN},
+		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLIN | POLLRDHUP},
+		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
+		{.fd = completion_fd, .events = POLLIN},
+	};
+	struct timespec limit;
+	int ready;
+
+	fgv_account_add(&session->account->parks, 1);
+	ready = ppoll(fds, FGV_ARRAY_LEN(fds),
+		      sleep_limit(session, idle_since_ns, completion_fd >= 0, &limit), NULL);
+	if (ready < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[2].revents)
+		__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
+	if (fds[1].revents)
+		return fgv_control_read(session);
+	return 0;
+}
+
+/*
+ * Announces that it sleeps, then looks again: at the lanes and at the GPU, each of
+ * which may have moved before it could know.
+ */
+static int park(struct fgv_session *session, uint64_t idle_since_ns)
+{
+	struct fgv_window_head *head = fgv_window_head(&session->window);
+	struct fgv_gpu *gpu = session->gpu;
+	int completion_fd = -1, err = 0;
+
+	if (session->waits.on_gpu > 0)
+		completion_fd = gpu->ops->completion_fd(gpu);
+	fgv_park_announce(&head->host_parked);
+	if (completion_fd >= 0) {
+		gpu->ops->arm(gpu);
+		err = fgv_waits_poll(session);
+	}
+	if (err == 0 && !fgv_lanes_any_ordered(session->lanes))
+		err = sleep_on(session, completion_fd, idle_since_ns);
+	fgv_park_withdraw(&head->host_parked);
+	fgv_doorbell_clear(session->fds[FGV_SETUP_DOORBELL]);
+	return err;
+}
+
+int fgv_dispatcher_run(struct fgv_session *session)
+{
+	struct fgv_spin spin = fgv_spin_start();
+	uint64_t idle_since_ns = 0;
+	int err = 0;
+
+	while (err >= 0 && !__atomic_load_n(&session->is_over, __ATOMIC_RELAXED)) {
+		err = turn(session);
+		if (err > 0) {
+			spin = fgv_spin_start();
+			idle_since_ns = 0;
+		} else if (err == 0 && !fgv_spin_again(&spin)) {
+			if (idle_since_ns == 0)
+				idle_since_ns = fgv_now_ns();
+			err = park(session, idle_since_ns);
+		}
+	}
+	return err < 0 && err != -ECONNRESET ? err : 0;
+}

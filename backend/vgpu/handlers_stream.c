@@ -1,0 +1,143 @@
+/*
+ * The handlers of the operations on streams and events; see handlers.c. Nothing here
+ * waits: who asks to be told when the GPU is there gets a fence in the list of waits.
+ */
+#include "backend/vgpu/session.h"
+
+static struct fgv_gpu_stream *stream_of(const struct fgv_object *object)
+{
+	return object ? object->stream : NULL;
+}
+
+CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_stream_create_in *in,
+			      struct fgv_stream_create_out *out)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_gpu_stream *stream;
+	struct fgv_object *object;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status == CUDA_SUCCESS)
+		status = gpu->ops->stream_create(gpu, in->flags, in->priority, &stream);
+	if (status != CUDA_SUCCESS)
+		return status;
+	object = fgv_handles_add(&session->handles, FGV_KIND_STREAM);
+	if (!object) {
+		gpu->ops->stream_destroy(gpu, stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	object->stream = stream;
+	out->stream = object->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_stream_destroy(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_stream_destroy_in *in)
+{
+	(void)request;
+	if (!in->stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return fgv_session_remove(session, in->stream);
+}
+
+CUresult fgv_do_stream_sync(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_stream_sync_in *in)
+{
+	struct fgv_gpu_fence *fence;
+	CUresult status = session->gpu->ops->fence(session->gpu, stream_of(in->stream), &fence);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_session_await_fence(session, request, fence);
+}
+
+CUresult fgv_do_stream_query(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_stream_query_in *in)
+{
+	(void)request;
+	return session->gpu->ops->stream_query(session->gpu, stream_of(in->stream));
+}
+
+CUresult fgv_do_device_sync(struct fgv_session *session, struct fgv_request *request)
+{
+	struct fgv_gpu_fence *fence;
+	CUresult status = session->gpu->ops->fence_all(session->gpu, &fence);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_session_await_fence(session, request, fence);
+}
+
+CUresult fgv_do_stream_wait_event(struct fgv_session *session, struct fgv_request *request,
+				  const struct fgv_stream_wait_event_in *in)
+{
+	(void)request;
+	return session->gpu->ops->stream_wait_event(session->gpu, stream_of(in->stream),
+						    in->event->event);
+}
+
+CUresult fgv_do_event_create(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_event_create_in *in, struct fgv_event_create_out *out)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_gpu_event *event;
+	struct fgv_object *object;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status == CUDA_SUCCESS)
+		status = gpu->ops->event_create(gpu, in->flags, &event);
+	if (status != CUDA_SUCCESS)
+		return status;
+	object = fgv_handles_add(&session->handles, FGV_KIND_EVENT);
+	if (!object) {
+		gpu->ops->event_destroy(gpu, event);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	object->event = event;
+	out->event = object->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_event_destroy(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_event_destroy_in *in)
+{
+	(void)request;
+	return fgv_session_remove(session, in->event);
+}
+
+CUresult fgv_do_event_record(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_event_record_in *in)
+{
+	(void)request;
+	return session->gpu->ops->event_record(session->gpu, in->event->event,
+					       stream_of(in->stream));
+}
+
+/*
+ * Looks at the event itself: where another thread records it anew meanwhile, the wait is
+ * for that too, which CUDA's is not.
+ */
+CUresult fgv_do_event_sync(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_event_sync_in *in)
+{
+	return fgv_session_await_event(session, request, in->event);
+}
+
+CUresult fgv_do_event_query(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_event_query_in *in)
+{
+	(void)request;
+	return session->gpu->ops->event_query(session->gpu, in->event->event);
+}
+
+CUresult fgv_do_event_elapsed(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_event_elapsed_in *in,
+			      struct fgv_event_elapsed_out *out)
+{
+	(void)request;
+	return session->gpu->ops->event_elapsed(session->gpu, in->start->event, in->end->event,
+						&out->ms);
+}

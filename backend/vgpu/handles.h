@@ -1,0 +1,101 @@
+/*
+ * The objects of a session, and the handles by which the guest names them. A handle
+ * is an index and a generation, never a pointer: whatever number the guest sends names
+ * either a living object of the right kind or nothing. 0 is never a handle.
+ *
+ * An object lives as long as it has references: the table's, until its handle is
+ * removed, and one of each wait that needs it. Who puts the last one destroys what the
+ * object stands for.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_HANDLES_H
+#define FGV_VGPU_HANDLES_H
+
+#include <stdbool.h>
+#include "api/host.h"
+#include "backend/gpu/gpu_ops.h"
+
+#define FGV_KINDS 4
+
+/* Of one session at a time. */
+#define FGV_MODULES_MAX	  4096
+#define FGV_FUNCTIONS_MAX 65536
+#define FGV_STREAMS_MAX	  4096
+#define FGV_EVENTS_MAX	  65536
+
+struct fgv_object {
+	enum fgv_kind kind;
+	uint32_t handle; /* 0 once it is removed */
+	uint32_t refs;
+	union {
+		struct {
+			struct fgv_gpu_module *gpu;
+			struct fgv_object *functions; /* that were asked for */
+			uint64_t image_bytes;
+		} module;
+		struct {
+			struct fgv_gpu_function *gpu;
+			struct fgv_object *next; /* of the same module */
+			uint32_t param_count;
+			uint32_t args_len; /* of all parameters, each padded to 8 */
+			uint32_t *param_sizes;
+		} function;
+		struct fgv_gpu_stream *stream;
+		struct fgv_gpu_event *event;
+	};
+};
+
+struct fgv_handle_slot {
+	struct fgv_object *object; /* NULL: free */
+	uint32_t generation;
+	uint32_t next_free;
+};
+
+/* Free slots are used again in the order in which they became free. */
+struct fgv_handle_table {
+	struct fgv_handle_slot *slots;
+	uint32_t count, capacity, limit;
+	uint32_t free_head, free_tail;
+};
+
+struct fgv_handles {
+	struct fgv_handle_table tables[FGV_KINDS];
+};
+
+void fgv_handles_init(struct fgv_handles *handles);
+/* Frees the tables; the objects are the caller's (fgv_handles_next()). */
+void fgv_handles_fini(struct fgv_handles *handles);
+
+/*
+ * A new object with a handle and one reference, the table's; zero otherwise. NULL: the
+ * session has as many of this kind as it may, or there is no memory.
+ */
+struct fgv_object *fgv_handles_add(struct fgv_handles *handles, enum fgv_kind kind);
+
+/* The object that @handle names, or NULL. */
+struct fgv_object *fgv_handles_find(const struct fgv_handles *handles, enum fgv_kind kind,
+				    uint32_t handle);
+
+/* From now on @object's handle names nothing. The table's reference is the caller's to put. */
+void fgv_handles_remove(struct fgv_handles *handles, struct fgv_object *object);
+
+/*
+ * The next object of @kind, or NULL: *@at starts as 0 and is moved on. The one that was
+ * given may be removed.
+ */
+struct fgv_object *fgv_handles_next(const struct fgv_handles *handles, enum fgv_kind kind,
+				    uint32_t *at);
+
+static inline void fgv_object_get(struct fgv_object *object)
+{
+	object->refs++;
+}
+
+/* True if that was the last reference: destroy what it stands for, then free() it. */
+static inline bool fgv_object_put(struct fgv_object *object)
+{
+	return --object->refs == 0;
+}
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * fairgv-vgpu: one guest program's session, in a process of its own. The daemon starts
+ * it with a socket, sends the session's setup on it, and the process serves the guest
+ * until one of the two goes.
+ *
+ * What it takes is an ordered list of stages; where one fails, those before it are
+ * undone in reverse, and the guest is told why.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "backend/vgpu/control.h"
+#include "backend/vgpu/dispatcher.h"
+#include "backend/vgpu/sandbox.h"
+#include "backend/vgpu/session.h"
+#include "backend/vgpu/watch.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "shmring/spin.h"
+#include "softgpu/softgpu.h"
+
+/* Too large for a stack; main()'s alone, who hands it to whoever needs it. */
+static struct fgv_session session_storage;
+
+/* Puts a stage's reason where the welcome takes it from. */
+static CUresult failed(struct fgv_session *session, CUresult status, const char *what, int err)
+{
+	snprintf(session->reason, sizeof(session->reason), "%s: %s", what, strerror(-err));
+	return status;
+}
+
+static void *map_shared(int fd, size_t len)
+{
+	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return base == MAP_FAILED ? NULL : base;
+}
+
+static CUresult window_init(struct fgv_session *session)
+{
+	const struct fgv_setup *setup = &session->setup;
+	int err;
+
+	session->window = (struct fgv_window){
+		.len = setup->window_len,
+		.lanes_off = setup->lanes_off,
+		.lanes = setup->lanes,
+		.arena_off = setup->arena_off,
+		.arena_len = setup->arena_len,
+		.staging_len = setup->staging_len,
+	};
+	err = fgv_window_check(&session->window);
+	if (err == 0)
+		err = fgv_window_map(&session->window, session->fds[FGV_SETUP_WINDOW]);
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the window", err);
+	return CUDA_SUCCESS;
+}
+
+static void window_fini(struct fgv_session *session)
+{
+	fgv_window_unmap(&session->window);
+}
+
+static CUresult accounts_init(struct fgv_session *session)
+{
+	if (session->setup.account >= FGV_SESSIONS_MAX)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the account", -EINVAL);
+	session->accounts =
+		map_shared(session->fds[FGV_SETUP_ACCOUNTS], sizeof(*session->accounts));
+	if (!session->accounts)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the accounts", -errno);
+	session->account = &session->accounts->sessions[session->setup.account];
+	return CUDA_SUCCESS;
+}
+
+static void accounts_fini(struct fgv_session *session)
+{
+	munmap(session->accounts, sizeof(*session->accounts));
+}
+
+static CUresult soft_device_init(struct fgv_session *session)
+{
+	if (!session->setup.soft)
+		return CUDA_SUCCESS;
+	session->soft_shared =
+		map_shared(session->fds[FGV_SETUP_SOFT_DEVICE], softgpu_shared_size());
+	if (!session->soft_shared)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the soft device", -errno);
+	return CUDA_SUCCESS;
+}
+
+static void soft_device_fini(struct fgv_session *session)
+{
+	if (session->soft_shared)
+		munmap(session->soft_shared, softgpu_shared_size());
+}
+
+static CUresult gpu_init(struct fgv_session *session)
+{
+	const struct fgv_gpu_ops *ops = session->setup.soft ? &fgv_gpu_soft : &fgv_gpu_cuda;
+	char why[160] = "";
+	struct fgv_gpu_config config = {
+		.ordinal = (int)session->setup.ordinal,
+		.soft_memory_bytes = session->setup.soft_memory_bytes,
+		.soft_shared = session->soft_shared,
+		.why = why,
+		.why_len = sizeof(why),
+	};
+	CUresult status = ops->open(&config, &session->gpu);
+
+	if (status != CUDA_SUCCESS)
+		snprintf(session->reason, sizeof(session->reason),
+			 "%s device %u can't be opened: CUDA error %d%s%s", ops->name,
+			 session->setup.ordinal, (int)status, *why ? ": " : "", why);
+	return status;
+}
+
+static void gpu_fini(struct fgv_session *session)
+{
+	session->gpu->ops->close(session->gpu);
+}
+
+static CUresult staging_init(struct fgv_session *session)
+{
+	const struct fgv_window *window = &session->window;
+	CUresult status;
+
+	if (window->staging_len == 0)
+		return CUDA_SUCCESS;
+	status = session->gpu->ops->host_register(session->gpu, window->base + window->arena_off,
+						  window->staging_len);
+	if (status != CUDA_SUCCESS)
+		snprintf(session->reason, sizeof(session->reason),
+			 "the window's staging part can't be registered: CUDA error %d",
+			 (int)status);
+	return status;
+}
+
+static CUresult session_init(struct fgv_session *session)
+{
+	int err = fgv_session_init(session);
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OUT_OF_MEMORY, "the session", err);
+	return CUDA_SUCCESS;
+}
+
+static CUresult watch_init(struct fgv_session *session)
+{
+	int err = fgv_watch_start(session);
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the watcher", err);
+	return CUDA_SUCCESS;
+}
+
+static CUresult sandbox_init(struct fgv_session *session)
+{
+	int err = fgv_sandbox_close();
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
+	return CUDA_SUCCESS;
+}
+
+/* The order of what needs what; the sandbox closes when all is open. */
+static const struct stage {
+	CUresult (*init)(struct fgv_session *session);
+	void (*fini)(struct fgv_session *session);
+} stages[] = {
+	{window_init, window_fini},
+	{accounts_init, accounts_fini},
+	{soft_device_init, soft_device_fini},
+	{gpu_init, gpu_fini},
+	{staging_init, NULL},
+	{session_init, fgv_session_fini},
+	{watch_init, NULL},
+	{sandbox_init, NULL},
+};
+
+static void undo(struct fgv_session *session, size_t done)
+{
+	while (done-- > 0) {
+		if (stages[done].fini)
+			stages[done].fini(session);
+	}
+}
+
+/* Goes through all stages, or through none. */
+static CUresult begin(struct fgv_session *session)
+{
+	CUresult status;
+
+	for (size_t i = 0; i < FGV_ARRAY_LEN(stages); i++) {
+		status = stages[i].init(session);
+		if (status != CUDA_SUCCESS) {
+			undo(session, i);
+			return status;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+/*
+ * A GPU that still works for this session is left to the kernel, which stops it as the
+ * process ends; to take its memory away by hand would be to wait for it.
+ */
+static void end(struct fgv_session *session)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_gpu_fence *fence;
+
+	if (gpu->ops->fence_all(gpu, &fence) != CUDA_SUCCESS)
+		return;
+	if (gpu->ops->fence_query(gpu, fence) == CUDA_SUCCESS) {
+		gpu->ops->fence_put(gpu, fence);
+		undo(session, FGV_ARRAY_LEN(stages));
+	}
+}
+
+/* Takes the descriptors out of the setup's message, in their order. */
+static int take_fds(struct fgv_session *session, struct msghdr *msg)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+	size_t count;
+
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+		return -EBADMSG;
+	count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (count < FGV_SETUP_SOFT_DEVICE || count > FGV_SETUP_FDS)
+		return -EBADMSG;
+	memcpy(session->fds, CMSG_DATA(head), count * sizeof(int));
+	return 0;
+}
+
+/* Waits for the setup. 0; -ECONNRESET: the daemon has no use for this process any more. */
+static int receive_setup(struct fgv_session *session)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))];
+	} control;
+	struct iovec part = {&session->setup, sizeof(session->setup)};
+	struct msghdr msg = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t got;
+
+	do {
+		got = recvmsg(FGV_CONTROL_FD, &msg, MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return got < 0 ? -errno : -ECONNRESET;
+	if (got != sizeof(session->setup) || (msg.msg_flags & MSG_CTRUNC))
+		return -EBADMSG;
+	session->setup.vm[FGV_NAME_MAX - 1] = '\0';
+	session->setup.program[FGV_NAME_MAX - 1] = '\0';
+	return take_fds(session, &msg);
+}
+
+/* The name that the guest gets to see. */
+static const char *device_name(struct fgv_session *session, struct fgv_device_info *info)
+{
+	return session->gpu->ops->info(session->gpu, info) == CUDA_SUCCESS ? info->name : "";
+}
+
+static int serve(struct fgv_session *session)
+{
+	struct fgv_device_info info;
+	CUresult status = begin(session);
+
+	if (status != CUDA_SUCCESS) {
+		fgv_error(FGV_SESSION_FORMAT ": can't begin: %s", FGV_SESSION_ARGS(session),
+			  session->reason);
+		fgv_control_welcome(session, status, session->reason);
+		return EXIT_FAILURE;
+	}
+	if (fgv_control_welcome(session, CUDA_SUCCESS, device_name(session, &info)) == 0 &&
+	    fgv_dispatcher_run(session) < 0) {
+		fgv_error(FGV_SESSION_FORMAT ": ended: %s", FGV_SESSION_ARGS(session),
+			  session->reason);
+		return EXIT_FAILURE;
+	}
+	end(session);
+	return EXIT_SUCCESS;
+}
+
+int main(void)
+{
+	struct fgv_session *session = &session_storage;
+	int err;
+
+	fgv_log_init("fairgv-vgpu");
+	err = fgv_sandbox_begin();
+	if (err < 0) {
+		fgv_error("can't give up privileges: %s", strerror(-err));
+		return EXIT_FAILURE;
+	}
+	fgv_spin_init();
+	for (unsigned i = 0; i < FGV_SETUP_FDS; i++)
+		session->fds[i] = -1;
+	err = receive_setup(session);
+	if (err == -ECONNRESET)
+		return EXIT_SUCCESS;
+	if (err < 0) {
+		fgv_error("no setup on descriptor %d: %s", FGV_CONTROL_FD, strerror(-err));
+		return EXIT_FAILURE;
+	}
+	err = serve(session);
+	/* What kernels have printed. No exit handlers: the driver's would wait for the GPU. */
+	fflush(stdout);
+	_exit(err);
+}

@@ -1,0 +1,169 @@
+/*
+ * What handlers and the dispatcher share: the life of objects, deferred failures, replies.
+ */
+#include "backend/vgpu/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "common/util.h"
+#include "shmring/park.h"
+
+int fgv_session_init(struct fgv_session *session)
+{
+	fgv_handles_init(&session->handles);
+	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
+	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
+		return -ENOMEM;
+	session->lanes = fgv_lanes_create(&session->window);
+	if (!session->lanes) {
+		free(session->waits.list);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Functions go with their modules. */
+static void remove_all(struct fgv_session *session)
+{
+	static const enum fgv_kind kinds[] = {FGV_KIND_MODULE, FGV_KIND_EVENT, FGV_KIND_STREAM};
+	struct fgv_object *object;
+
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(kinds); i++) {
+		uint32_t at = 0;
+
+		while ((object = fgv_handles_next(&session->handles, kinds[i], &at)))
+			fgv_session_remove(session, object);
+	}
+}
+
+void fgv_session_fini(struct fgv_session *session)
+{
+	fgv_waits_fini(session);
+	remove_all(session);
+	fgv_handles_fini(&session->handles);
+	fgv_quota_fini(&session->quota);
+	fgv_lanes_destroy(session->lanes);
+}
+
+/*
+ * In the arena alone, where an honest guest keeps its data: nobody needs the GPU to write
+ * over the rings while the dispatcher does.
+ */
+void *fgv_session_resolve(struct fgv_session *session, uint64_t off, uint64_t len)
+{
+	const struct fgv_window *window = &session->window;
+
+	if (off < window->arena_off || off - window->arena_off > window->arena_len ||
+	    len > window->arena_len - (off - window->arena_off))
+		return NULL;
+	return fgv_window_resolve(window, off, len);
+}
+
+struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind kind,
+				      uint32_t handle)
+{
+	return fgv_handles_find(&session->handles, kind, handle);
+}
+
+/* Destroys what an object without references stood for. */
+static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
+{
+	struct fgv_gpu *gpu = session->gpu;
+
+	switch (object->kind) {
+	case FGV_KIND_MODULE:
+		session->image_bytes -= object->module.image_bytes;
+		return gpu->ops->module_unload(gpu, object->module.gpu);
+	case FGV_KIND_FUNCTION:
+		free(object->function.param_sizes);
+		return CUDA_SUCCESS;
+	case FGV_KIND_STREAM:
+		return gpu->ops->stream_destroy(gpu, object->stream);
+	case FGV_KIND_EVENT:
+		return gpu->ops->event_destroy(gpu, object->event);
+	}
+	return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object)
+{
+	CUresult status;
+
+	if (!fgv_object_put(object))
+		return CUDA_SUCCESS;
+	status = destroy(session, object);
+	free(object);
+	return status;
+}
+
+CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *object)
+{
+	fgv_handles_remove(&session->handles, object);
+	if (object->kind == FGV_KIND_MODULE) {
+		while (object->module.functions) {
+			struct fgv_object *function = object->module.functions;
+
+			object->module.functions = function->function.next;
+			fgv_session_remove(session, function);
+		}
+	}
+	return fgv_session_put(session, object);
+}
+
+void fgv_session_defer(struct fgv_session *session, CUresult status)
+{
+	if (session->deferred == CUDA_SUCCESS)
+		session->deferred = status;
+}
+
+CUresult fgv_session_take_deferred(struct fgv_session *session)
+{
+	CUresult status = session->deferred;
+
+	session->deferred = CUDA_SUCCESS;
+	return status;
+}
+
+int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply)
+{
+	uint32_t *parked = &fgv_window_lane_head(&session->window, lane)->guest_parked;
+
+	if (reply->status == CUDA_SUCCESS && session->deferred != CUDA_SUCCESS)
+		reply->status = fgv_session_take_deferred(session);
+	if (reply->status != CUDA_SUCCESS)
+		reply->len = 0;
+	if (fgv_park_is_announced(parked))
+		fgv_account_add(&session->account->doorbells, 1);
+	if (fgv_lanes_reply(session->lanes, lane, reply) < 0) {
+		snprintf(session->reason, sizeof(session->reason),
+			 "lane %u leaves no room for replies", lane);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_request *request,
+				 struct fgv_gpu_fence *fence)
+{
+	fgv_waits_add(&session->waits, &(struct fgv_wait){
+					       .lane = request->lane,
+					       .call = request->call,
+					       .op = request->op,
+					       .fence = fence,
+				       });
+	return FGV_PENDING;
+}
+
+CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_request *request,
+				 struct fgv_object *event)
+{
+	fgv_object_get(event);
+	fgv_waits_add(&session->waits, &(struct fgv_wait){
+					       .lane = request->lane,
+					       .call = request->call,
+					       .op = request->op,
+					       .event = event,
+				       });
+	return FGV_PENDING;
+}

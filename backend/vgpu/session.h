@@ -1,0 +1,85 @@
+/*
+ * The state of a vGPU process: one session, from its setup to its end. There is one
+ * instance, main()'s. Used by the files of this folder only.
+ *
+ * Threads: the dispatcher's, but for is_over, which the watcher (watch.h) sets.
+ */
+#ifndef FGV_VGPU_SESSION_H
+#define FGV_VGPU_SESSION_H
+
+#include "api/gpu_host.h"
+#include "backend/shared.h"
+#include "backend/vgpu/quota.h"
+#include "backend/vgpu/waits.h"
+#include "shmring/lanes.h"
+
+/* Of one module; and of all that a session has loaded. */
+#define FGV_IMAGE_MAX  (512ull * 1024 * 1024)
+#define FGV_IMAGES_MAX (2048ull * 1024 * 1024)
+
+/* Log lines that a guest can cause by modules that do not load. */
+#define FGV_COMPLAINTS_MAX 4
+
+struct fgv_session {
+	struct fgv_setup setup;
+	int fds[FGV_SETUP_FDS]; /* -1 where there is none */
+	struct fgv_window window;
+	struct fgv_accounts *accounts;
+	struct fgv_account *account; /* this session's */
+	void *soft_shared;
+	struct fgv_gpu *gpu;
+	struct fgv_lanes *lanes;
+	struct fgv_handles handles;
+	struct fgv_quota quota;
+	struct fgv_waits waits;
+	uint64_t image_bytes; /* of the modules that are loaded */
+	unsigned complaints;  /* about modules, in the log */
+	/* The first failure of a post that the guest has not been told of, or CUDA_SUCCESS. */
+	CUresult deferred;
+	uint32_t control_seq; /* up to which the socket has been read */
+	uint32_t is_over;     /* atomic: the guest or the daemon has gone */
+	char reason[256];     /* why the guest's session was ended, or could not begin */
+	void *params[FGV_PARAMS_MAX];
+	/* The message in hand; what fgv_dispatch() gets is followed by a NUL. */
+	uint8_t message[FGV_MESSAGE_MAX + 1] __attribute__((aligned(16)));
+};
+
+/* What the program knows the session by, in a log line. */
+#define FGV_SESSION_FORMAT  "vm %s, program %s, session %u"
+#define FGV_SESSION_ARGS(s) (s)->setup.vm, (s)->setup.program, (s)->setup.session
+
+/* Adds to a counter of the account, which has no other writer. */
+static inline void fgv_account_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/* Lanes, handles, quota, waits; and at the end, what they hold of the GPU. */
+int fgv_session_init(struct fgv_session *session);
+void fgv_session_fini(struct fgv_session *session);
+
+/* Puts a reference to @object, and destroys it with the last one. */
+CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object);
+
+/* Its handle names nothing from now on; and puts the handle's reference. */
+CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *object);
+
+/* A post failed: keeps @status for the next call, unless there is one already. */
+void fgv_session_defer(struct fgv_session *session, CUresult status);
+
+/* What was deferred, or CUDA_SUCCESS; it is delivered with that. */
+CUresult fgv_session_take_deferred(struct fgv_session *session);
+
+/*
+ * Sends a reply; one that says that all is well brings what was deferred. 0, or
+ * -EPROTO, with the reason, where the guest left no room for it.
+ */
+int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply);
+
+/* Has @request answered when the fence passes, or the event has happened: FGV_PENDING. */
+CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_request *request,
+				 struct fgv_gpu_fence *fence);
+CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_request *request,
+				 struct fgv_object *event);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * The list of waits, an array kept in the order of arrival. A look goes over all of it
+ * and closes the gaps; what waits behind an earlier call of its lane is not looked at.
+ */
+#include "backend/vgpu/waits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/vgpu/session.h"
+
+int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes)
+{
+	memset(waits, 0, sizeof(*waits));
+	waits->list = calloc((size_t)lanes * FGV_REPLY_SLOTS, sizeof(*waits->list));
+	return waits->list ? 0 : -ENOMEM;
+}
+
+static bool is_on_gpu(const struct fgv_wait *wait)
+{
+	return wait->fence || wait->event;
+}
+
+void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait)
+{
+	waits->list[waits->count++] = *wait;
+	waits->in_lane[wait->lane]++;
+	waits->on_gpu += is_on_gpu(wait);
+}
+
+/* It waits for nothing any more. */
+static void release(struct fgv_session *session, struct fgv_wait *wait)
+{
+	session->waits.on_gpu -= is_on_gpu(wait);
+	if (wait->fence)
+		session->gpu->ops->fence_put(session->gpu, wait->fence);
+	if (wait->event)
+		fgv_session_put(session, wait->event);
+	wait->fence = NULL;
+	wait->event = NULL;
+}
+
+void fgv_waits_fini(struct fgv_session *session)
+{
+	struct fgv_waits *waits = &session->waits;
+
+	for (uint32_t i = 0; i < waits->count; i++)
+		release(session, &waits->list[i]);
+	free(waits->list);
+	waits->list = NULL;
+	waits->count = 0;
+}
+
+/* Whether the reply is known now. */
+static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
+{
+	struct fgv_gpu *gpu = session->gpu;
+
+	if (wait->fence)
+		wait->status = gpu->ops->fence_query(gpu, wait->fence);
+	else if (wait->event)
+		wait->status = gpu->ops->event_query(gpu, wait->event->event);
+	else
+		return true;
+	return wait->status != CUDA_ERROR_NOT_READY;
+}
+
+static int answer(struct fgv_session *session, struct fgv_wait *wait)
+{
+	struct fgv_reply reply = {
+		.op = wait->op,
+		.call = wait->call,
+		.status = wait->status,
+		.data = wait->reply,
+		.len = wait->reply_len,
+	};
+
+	release(session, wait);
+	session->waits.in_lane[wait->lane]--;
+	return fgv_session_reply(session, wait->lane, &reply);
+}
+
+int fgv_waits_poll(struct fgv_session *session)
+{
+	struct fgv_waits *waits = &session->waits;
+	bool is_held[FGV_LANES_MAX] = {false};
+	uint32_t kept = 0;
+	int sent = 0, err = 0;
+
+	for (uint32_t i = 0; i < waits->count; i++) {
+		struct fgv_wait *wait = &waits->list[i];
+
+		if (err == 0 && !is_held[wait->lane] && is_due(session, wait)) {
+			err = answer(session, wait);
+			sent++;
+			continue;
+		}
+		is_held[wait->lane] = true;
+		if (kept != i)
+			waits->list[kept] = *wait;
+		kept++;
+	}
+	waits->count = kept;
+	return err < 0 ? err : sent;
+}

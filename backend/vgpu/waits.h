@@ -1,0 +1,60 @@
+/*
+ * Calls whose reply has to wait: for the GPU, or for the reply to an earlier call of
+ * the same lane, as a lane's replies come in the order of its calls.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_WAITS_H
+#define FGV_VGPU_WAITS_H
+
+#include "backend/gpu/gpu_ops.h"
+#include "backend/vgpu/handles.h"
+
+struct fgv_session;
+
+struct fgv_wait {
+	uint32_t lane;
+	uint32_t call;
+	uint16_t op;
+	/* What is waited for; with neither, the reply below is known. */
+	struct fgv_gpu_fence *fence;
+	struct fgv_object *event; /* with a reference */
+	CUresult status;
+	uint32_t reply_len;
+	uint8_t reply[FGV_SLOT_INLINE];
+};
+
+/* In the order of arrival. */
+struct fgv_waits {
+	struct fgv_wait *list;
+	uint32_t count;
+	uint32_t on_gpu; /* of them, those that wait for the GPU */
+	uint32_t in_lane[FGV_LANES_MAX];
+};
+
+/* Room for FGV_REPLY_SLOTS calls of each lane. 0 or -ENOMEM. */
+int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes);
+/* Puts the fences and references of what still waits. */
+void fgv_waits_fini(struct fgv_session *session);
+
+/* Whether @lane has a reply outstanding, and whether it may have one more. */
+static inline bool fgv_waits_has(const struct fgv_waits *waits, uint32_t lane)
+{
+	return waits->in_lane[lane] > 0;
+}
+
+static inline bool fgv_waits_has_room(const struct fgv_waits *waits, uint32_t lane)
+{
+	return waits->in_lane[lane] < FGV_REPLY_SLOTS;
+}
+
+/* Appends a copy of @wait. The lane has room. Takes over its fence or reference. */
+void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait);
+
+/*
+ * Looks at all of them and sends the replies that are due. How many were sent, or
+ * -EPROTO where one had to be and the guest left no room for it.
+ */
+int fgv_waits_poll(struct fgv_session *session);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The watcher's thread. It touches two descriptors and one word of the session, which
+ * lives as long as the process.
+ */
+#define _GNU_SOURCE
+#include "backend/vgpu/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "backend/vgpu/session.h"
+#include "common/log.h"
+
+/* What an orderly end may take: destroying a context takes tens of milliseconds. */
+#define GRACE_MS 3000
+
+static void *watch(void *arg)
+{
+	struct fgv_session *session = arg;
+	struct pollfd fds[] = {
+		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLRDHUP},
+		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
+	};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		continue;
+	__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
+	poll(NULL, 0, GRACE_MS);
+	fgv_debug(FGV_SESSION_FORMAT ": does not stop, killed", FGV_SESSION_ARGS(session));
+	_exit(EXIT_SUCCESS);
+}
+
+int fgv_watch_start(struct fgv_session *session)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, watch, session);
+
+	if (err)
+		return -err;
+	return -pthread_detach(thread);
+}

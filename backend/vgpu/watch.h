@@ -1,0 +1,15 @@
+/*
+ * The watcher: a thread that sleeps until the guest or the daemon has gone. It tells the
+ * dispatcher, and sees to it that the process ends even if the dispatcher is stuck: in
+ * the driver behind a kernel without end, or in the doorbell of a guest that has made
+ * its eventfd block.
+ */
+#ifndef FGV_VGPU_WATCH_H
+#define FGV_VGPU_WATCH_H
+
+struct fgv_session;
+
+/* Starts it. It lasts as long as the process. 0 or a negative errno. */
+int fgv_watch_start(struct fgv_session *session);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * A VM as it runs: who may use it, its device, and the accounts of its sessions.
+ *
+ * Threads: the daemon's only one. The accounts are memory shared with the VM's vGPU
+ * processes; see struct fgv_accounts.
+ */
+#ifndef FGV_BACKEND_VM_H
+#define FGV_BACKEND_VM_H
+
+#include "backend/config.h"
+#include "backend/devices.h"
+
+struct fgv_vm {
+	const struct fgv_config_vm *config;
+	const struct fgv_device *device;
+	struct fgv_accounts *accounts;
+	int accounts_fd;
+	uint64_t taken; /* a bit for each account in use */
+};
+
+/* @config and @device stay as long as @vm. A negative errno where memory is short. */
+int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
+		const struct fgv_device *device);
+void fgv_vm_fini(struct fgv_vm *vm);
+
+/* Whether user @uid may use @vm: one of its users, or the daemon's own. */
+bool fgv_vm_admits(const struct fgv_vm *vm, uid_t uid);
+
+/* The number of a free account for a new session; -EUSERS where there are too many. */
+int fgv_vm_take_account(struct fgv_vm *vm);
+
+/* The session has ended: what its account showed goes to @last, and it is free again. */
+void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * The one place that writes log lines. State: the program's name and the level,
+ * both set before threads start.
+ */
+#include "common/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+	char name[64];
+	enum fgv_log_level level;
+} logger = {"fairgv", FGV_LOG_INFO};
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+void fgv_log_init(const char *name)
+{
+	const char *wanted = getenv("FAIRGV_LOG");
+
+	snprintf(logger.name, sizeof(logger.name), "%s", name);
+	for (int i = FGV_LOG_ERROR; wanted && i <= FGV_LOG_DEBUG; i++) {
+		if (!strcmp(wanted, level_names[i]))
+			logger.level = (enum fgv_log_level)i;
+	}
+}
+
+/* Whatever came from outside is printed on one line: no control characters. */
+static void flatten(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 127)
+			*text = '?';
+	}
+}
+
+void fgv_log(enum fgv_log_level level, const char *format, ...)
+{
+	int saved_errno = errno;
+	char line[1024];
+	va_list args;
+	size_t len;
+
+	if (level > logger.level)
+		return;
+	len = (size_t)snprintf(line, sizeof(line), "%s: %s", logger.name,
+			       level == FGV_LOG_INFO ? "" : level_names[level]);
+	if (level != FGV_LOG_INFO)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, ": ");
+	va_start(args, format);
+	vsnprintf(line + len, sizeof(line) - len - 1, format, args);
+	va_end(args);
+	flatten(line);
+	len = strlen(line);
+	line[len++] = '\n';
+	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+		continue;
+	errno = saved_errno;
+}

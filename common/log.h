@@ -1,0 +1,28 @@
+/*
+ * Log lines to stderr: one line per event, "fairgv-backend: warning: text".
+ * Any thread may log; a line is written with one write().
+ *
+ * fgv_log_init() is called once before the first line, by main(); a library
+ * that is loaded into somebody else's program names itself the same way.
+ */
+#ifndef FGV_COMMON_LOG_H
+#define FGV_COMMON_LOG_H
+
+enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG };
+
+/*
+ * @name goes in front of each line and is copied (63 characters are kept). The
+ * level is INFO unless the environment variable FAIRGV_LOG says error, warning,
+ * info or debug.
+ */
+void fgv_log_init(const char *name);
+
+void fgv_log(enum fgv_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define fgv_error(...)	 fgv_log(FGV_LOG_ERROR, __VA_ARGS__)
+#define fgv_warning(...) fgv_log(FGV_LOG_WARNING, __VA_ARGS__)
+#define fgv_info(...)	 fgv_log(FGV_LOG_INFO, __VA_ARGS__)
+#define fgv_debug(...)	 fgv_log(FGV_LOG_DEBUG, __VA_ARGS__)
+
+#endif

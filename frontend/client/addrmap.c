@@ -1,0 +1,192 @@
+/*
+ * The ranges, in a red-black tree by address, and each thread's copy of the one it
+ * found last (thread.h). A copy is good as long as no range has been removed since,
+ * which the generation says; it is read and written with relaxed atomics, as whoever
+ * uses memory while another thread frees it has lost already.
+ */
+#define _GNU_SOURCE
+#include "frontend/client/addrmap.h"
+
+#include <bsd/sys/tree.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "frontend/client/thread.h"
+
+struct range {
+	RB_ENTRY(range) link;
+	uint64_t start;
+	uint64_t len;
+	enum fgv_range_kind kind;
+};
+
+RB_HEAD(ranges, range);
+
+static struct {
+	pthread_mutex_t mutex;
+	struct ranges ranges;
+	uint64_t generation;	/* atomic; goes up when a range is removed */
+	uint64_t reserved_base; /* atomic, as is the length, which is written last */
+	uint64_t reserved_len;
+} map = {.mutex = PTHREAD_MUTEX_INITIALIZER, .generation = 1};
+
+static int compare(const struct range *a, const struct range *b)
+{
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* RB_GENERATE_STATIC() needs an __unused of BSD's; not every function is used. */
+#define LOCAL static __attribute__((unused))
+RB_GENERATE_INTERNAL(ranges, range, link, compare, LOCAL)
+
+static void remove_locked(struct range *range)
+{
+	__atomic_store_n(&map.generation, map.generation + 1, __ATOMIC_RELAXED);
+	RB_REMOVE(ranges, &map.ranges, range);
+	free(range);
+}
+
+/* The range that starts last at or before @address. */
+static struct range *find_before_locked(uint64_t address)
+{
+	struct range key = {.start = address};
+	struct range *after = RB_NFIND(ranges, &map.ranges, &key);
+
+	if (after && after->start == address)
+		return after;
+	return after ? RB_PREV(ranges, &map.ranges, after) : RB_MAX(ranges, &map.ranges);
+}
+
+static struct range *find_locked(uint64_t address)
+{
+	struct range *range = find_before_locked(address);
+
+	return range && address - range->start < range->len ? range : NULL;
+}
+
+/* What overlaps [start, start + len), which is not empty, goes. */
+static void make_way_locked(uint64_t start, uint64_t len)
+{
+	struct range *range = find_locked(start);
+
+	if (range)
+		remove_locked(range);
+	while ((range = find_before_locked(start + len - 1)) && range->start >= start)
+		remove_locked(range);
+}
+
+int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
+{
+	struct range *range;
+
+	if (!len || start + len < start)
+		return -EINVAL;
+	range = malloc(sizeof(*range));
+	if (!range)
+		return -ENOMEM;
+	*range = (struct range){.start = start, .len = len, .kind = kind};
+	pthread_mutex_lock(&map.mutex);
+	make_way_locked(start, len);
+	RB_INSERT(ranges, &map.ranges, range);
+	pthread_mutex_unlock(&map.mutex);
+	return 0;
+}
+
+int fgv_addrmap_remove(uint64_t start, enum fgv_range_kind kind)
+{
+	struct range *range;
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&map.mutex);
+	range = find_locked(start);
+	if (range && range->start == start && range->kind == kind) {
+		remove_locked(range);
+		err = 0;
+	}
+	pthread_mutex_unlock(&map.mutex);
+	return err;
+}
+
+static struct range *first_of_locked(enum fgv_range_kind kind)
+{
+	struct range *range;
+
+	RB_FOREACH (range, ranges, &map.ranges) {
+		if (range->kind == kind)
+			return range;
+	}
+	return NULL;
+}
+
+void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, void *arg), void *arg)
+{
+	struct range *range;
+
+	pthread_mutex_lock(&map.mutex);
+	while ((range = first_of_locked(kind))) {
+		uint64_t start = range->start;
+
+		remove_locked(range);
+		if (each)
+			each(start, arg);
+	}
+	pthread_mutex_unlock(&map.mutex);
+}
+
+static enum fgv_range_fit fit(uint64_t start, uint64_t len, uint64_t range_start,
+			      uint64_t range_len)
+{
+	return len <= range_len - (start - range_start) ? FGV_FIT_INSIDE : FGV_FIT_BEYOND;
+}
+
+enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+	enum fgv_range_fit result = FGV_FIT_UNKNOWN;
+	struct range *range;
+
+	if (self->range_generation == __atomic_load_n(&map.generation, __ATOMIC_RELAXED) &&
+	    start - self->range_start < self->range_len)
+		return fit(start, len, self->range_start, self->range_len);
+	pthread_mutex_lock(&map.mutex);
+	range = find_locked(start);
+	if (range) {
+		result = fit(start, len, range->start, range->len);
+		self->range_start = range->start;
+		self->range_len = range->len;
+		self->range_generation = map.generation;
+	}
+	pthread_mutex_unlock(&map.mutex);
+	return result;
+}
+
+int fgv_addrmap_reserve(uint64_t base, uint64_t len)
+{
+	void *wanted = (void *)(uintptr_t)base;
+	void *got;
+
+	if (!len)
+		return 0;
+	got = mmap(wanted, len, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got == MAP_FAILED)
+		return -errno;
+	/* Kernels before 4.17 take the address for a wish. */
+	if (got != wanted) {
+		munmap(got, len);
+		return -EEXIST;
+	}
+	__atomic_store_n(&map.reserved_base, base, __ATOMIC_RELAXED);
+	/* Pairs with the acquire in fgv_addrmap_is_reserved(). */
+	__atomic_store_n(&map.reserved_len, len, __ATOMIC_RELEASE);
+	return 0;
+}
+
+bool fgv_addrmap_is_reserved(uint64_t address)
+{
+	uint64_t len = __atomic_load_n(&map.reserved_len, __ATOMIC_ACQUIRE);
+
+	return address - __atomic_load_n(&map.reserved_base, __ATOMIC_RELAXED) < len;
+}

@@ -1,0 +1,216 @@
+/*
+ * Which thread uses which lane. Lanes are attached one after another as threads need
+ * them, and go to other threads when theirs have ended: a lane's ring and its count of
+ * calls go on where they were.
+ *
+ * Locks: pool.mutex guards all of pool and, as only one attaches at a time, what comes
+ * on the connection. It is held until the host has acknowledged.
+ */
+#define _GNU_SOURCE
+#include "frontend/client/lane.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "frontend/client/device.h"
+#include "shmring/park.h"
+
+/* The last eighth of the lanes, at least one, is for sharing. */
+#define SHARED_PART 8
+
+static struct {
+	pthread_mutex_t mutex;
+	struct fgv_lane *lanes[FGV_LANES_MAX]; /* by index; NULL: not attached yet */
+	struct fgv_lane *idle[FGV_LANES_MAX];  /* attached, and without a thread */
+	uint32_t idle_count;
+	uint32_t attached; /* of those that are not for sharing */
+} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint32_t first_shared(const struct fgv_client *client)
+{
+	uint32_t lanes = client->window.lanes;
+
+	return lanes - (lanes > SHARED_PART ? lanes / SHARED_PART : 1);
+}
+
+static bool send_lane(struct fgv_client *client, const struct fgv_lane *lane)
+{
+	struct fgv_msg_lane message = {.type = FGV_MSG_LANE, .lane = lane->index};
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = {.room = {0}};
+	struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct fgv_window_head *head = fgv_window_head(&client->window);
+	ssize_t sent;
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &lane->doorbell, sizeof(int));
+	do {
+		sent = sendmsg(client->connection, &msg, MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	if (sent != (ssize_t)sizeof(message))
+		return false;
+	/* Like a slot: announced first, then the dispatcher woken if it sleeps (park.h). */
+	fgv_store_ordered(&head->control_seq, head->control_seq + 1);
+	if (fgv_park_is_announced(&head->host_parked))
+		fgv_doorbell_ring(client->doorbell);
+	return true;
+}
+
+/*
+ * The host's answer to the message for lane @index; CUDA_ERROR_UNKNOWN if it is none. It
+ * may be a long time in coming, behind a module that is being compiled, say: what
+ * ends the waiting is the end of the connection, not the handshake's time-out.
+ */
+static CUresult receive_answer(struct fgv_client *client, uint32_t index)
+{
+	struct fgv_msg_lane answer;
+	ssize_t got;
+
+	do {
+		got = recv(client->connection, &answer, sizeof(answer), 0);
+	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	if (got != (ssize_t)sizeof(answer) || answer.type != FGV_MSG_LANE || answer.lane != index)
+		return CUDA_ERROR_UNKNOWN;
+	return (CUresult)answer.status;
+}
+
+static CUresult attach_locked(struct fgv_client *client, uint32_t index, bool shared)
+{
+	struct fgv_lane *lane = fgv_lane_create(client, index, shared);
+	CUresult res;
+
+	if (!lane)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = send_lane(client, lane) ? receive_answer(client, index) : CUDA_ERROR_UNKNOWN;
+	if (!res) {
+		/* Pairs with the acquire in fgv_lane_visit(): the lane is complete. */
+		__atomic_store_n(&pool.lanes[index], lane, __ATOMIC_RELEASE);
+		return CUDA_SUCCESS;
+	}
+	fgv_lane_destroy(lane);
+	/* A refusal leaves the session as it was; no proper answer means that it is gone. */
+	if (res == CUDA_ERROR_UNKNOWN) {
+		fgv_session_lose(client, "the backend does not take a lane");
+		return fgv_session_status(client);
+	}
+	return res;
+}
+
+/* The shared lane with the fewest threads. */
+static CUresult take_shared_locked(struct fgv_client *client, struct fgv_lane **lane)
+{
+	uint32_t best = first_shared(client);
+	CUresult res;
+
+	for (uint32_t i = best; i < client->window.lanes; i++) {
+		if (!pool.lanes[i]) {
+			best = i;
+			break;
+		}
+		if (pool.lanes[i]->users < pool.lanes[best]->users)
+			best = i;
+	}
+	if (!pool.lanes[best]) {
+		res = attach_locked(client, best, true);
+		if (res)
+			return res;
+	}
+	pool.lanes[best]->users++;
+	*lane = pool.lanes[best];
+	return CUDA_SUCCESS;
+}
+
+static CUresult take_locked(struct fgv_client *client, struct fgv_lane **lane)
+{
+	CUresult res;
+
+	if (pool.idle_count) {
+		*lane = pool.idle[--pool.idle_count];
+		return CUDA_SUCCESS;
+	}
+	if (pool.attached == first_shared(client))
+		return take_shared_locked(client, lane);
+	res = attach_locked(client, pool.attached, false);
+	if (!res)
+		*lane = pool.lanes[pool.attached++];
+	return res;
+}
+
+static CUresult take(struct fgv_client *client, struct fgv_lane **lane)
+{
+	CUresult res;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&pool.mutex);
+	res = fgv_session_status(client);
+	if (!res)
+		res = take_locked(client, lane);
+	pthread_mutex_unlock(&pool.mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return res;
+}
+
+/* The device's addresses are to be reserved before the program gets one (device.c). */
+static CUresult know_device(struct fgv_lane *lane)
+{
+	const struct fgv_device_info *info;
+	CUresult res;
+
+	if (lane->shared)
+		pthread_mutex_lock(&lane->lock);
+	res = fgv_device_info(lane, &info);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_lane_take(struct fgv_lane **lane)
+{
+	struct fgv_client *client;
+	CUresult res = fgv_session_open(&client);
+
+	if (!res)
+		res = (CUresult)fgv_thread_watch();
+	if (!res)
+		res = take(client, lane);
+	if (res)
+		return res;
+	res = know_device(*lane);
+	if (res)
+		fgv_lane_return(*lane);
+	else
+		fgv_thread_self.lane = *lane;
+	return res;
+}
+
+void fgv_lane_return(struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&pool.mutex);
+	if (lane->shared)
+		lane->users--;
+	else
+		pool.idle[pool.idle_count++] = lane;
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+/* Without the mutex: at the end of the process a thread may hold it for good. */
+void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < FGV_LANES_MAX; i++) {
+		const struct fgv_lane *lane = __atomic_load_n(&pool.lanes[i], __ATOMIC_ACQUIRE);
+
+		if (lane)
+			visit(lane, arg);
+	}
+}

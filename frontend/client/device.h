@@ -1,0 +1,25 @@
+/*
+ * What the program may know about its GPU, asked for once, with the first lane.
+ * Everything about properties, attributes and limits is answered from here.
+ *
+ * Threads: any. What fgv_device_info() gives never changes.
+ */
+#ifndef FGV_CLIENT_DEVICE_H
+#define FGV_CLIENT_DEVICE_H
+
+#include <cuda.h>
+
+#include "api/wire.h"
+
+struct fgv_lane;
+
+/* Of this thread's lane, or NULL for one that the function gets itself. */
+CUresult fgv_device_info(struct fgv_lane *lane, const struct fgv_device_info **info);
+
+/* An attribute, 0 if the host does not know it. */
+int fgv_device_attribute(const struct fgv_device_info *info, CUdevice_attribute attribute);
+
+/* Whether the host knows it. */
+int fgv_device_has_attribute(const struct fgv_device_info *info, int attribute);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The fat binaries that nvcc links into a program, as far as the guest must know them:
+ * where each container starts and ends. What is in them is the host's to judge.
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CLIENT_IMAGE_H
+#define FGV_CLIENT_IMAGE_H
+
+#include <stdint.h>
+
+struct fgv_image_part {
+	const void *data;
+	uint64_t len;
+};
+
+/*
+ * The containers that the wrapper at @wrapper names, which become one module: 0, and
+ * *parts to be freed by the caller. -EBADMSG if it is no wrapper, or a container is
+ * none, or is cut short by the end of the program's segment in which it lies;
+ * -ENOMEM.
+ */
+int fgv_image_read(const void *wrapper, struct fgv_image_part **parts, uint32_t *count);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * The guest's end of a lane: filling and posting requests, waiting for replies. The
+ * way of a post that finds room has no lock, no system call and no clock in it.
+ *
+ * The ticket is drawn from the session's counter just before the slot is published,
+ * and the post returns after. So whoever acts after a post has returned draws a later
+ * ticket, and the host, which runs what it sees in the order of tickets, sees that
+ * post's slot when it sees his.
+ */
+#define _GNU_SOURCE
+#include "frontend/client/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "frontend/client/connect.h"
+#include "shmring/park.h"
+#include "shmring/spin.h"
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+struct fgv_lane *fgv_lane_create(struct fgv_client *client, uint32_t index, bool shared)
+{
+	const struct fgv_window *window = &client->window;
+	struct fgv_lane *lane =
+		aligned_alloc(FGV_CACHE_LINE, (sizeof(*lane) + FGV_CACHE_LINE - 1) /
+						      FGV_CACHE_LINE * FGV_CACHE_LINE);
+
+	if (!lane)
+		return NULL;
+	*lane = (struct fgv_lane){
+		.client = client,
+		.head = fgv_window_lane_head(window, index),
+		.reclaimed = FGV_RING_START,
+		.index = index,
+		.shared = shared,
+	};
+	lane->nowhere = malloc(FGV_MESSAGE_MAX);
+	lane->doorbell = fgv_connect_raise(fgv_doorbell_create());
+	if (!lane->nowhere || lane->doorbell < 0) {
+		if (lane->doorbell >= 0)
+			close(lane->doorbell);
+		free(lane->nowhere);
+		free(lane);
+		return NULL;
+	}
+	pthread_mutex_init(&lane->lock, NULL);
+	fgv_ring_attach(&lane->requests, fgv_window_requests(window, index), FGV_REQUEST_SLOTS,
+			FGV_RING_START);
+	fgv_ring_attach(&lane->replies, fgv_window_replies(window, index), FGV_REPLY_SLOTS,
+			FGV_RING_START);
+	fgv_heap_init(&lane->heap,
+		      window->lanes_off + (uint64_t)index * FGV_LANE_BYTES + FGV_LANE_HEAP,
+		      FGV_LANE_HEAP_LEN);
+	return lane;
+}
+
+void fgv_lane_destroy(struct fgv_lane *lane)
+{
+	close(lane->doorbell);
+	pthread_mutex_destroy(&lane->lock);
+	free(lane->nowhere);
+	free(lane);
+}
+
+CUresult fgv_lane_status(struct fgv_lane *lane)
+{
+	return fgv_session_status(lane->client);
+}
+
+/*
+ * Sleeps until this lane's doorbell is rung, or for a moment only. What the session's
+ * end looks like from here is that the connection hangs up. A message on it is an
+ * acknowledgement that another thread is about to read (attach.c). CUDA's calls are no
+ * cancellation points, and a lane must not be left in the middle of one.
+ */
+static void sleep_on_doorbell(struct fgv_lane *lane)
+{
+	int cancel, rung;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	rung = fgv_doorbell_wait(lane->doorbell, lane->client->connection, -1);
+	pthread_setcancelstate(cancel, NULL);
+	switch (rung) {
+	case 0:
+	case 1:
+	case -EINTR:
+		break;
+	case -EAGAIN:
+		sched_yield();
+		break;
+	case -ECONNRESET:
+		fgv_session_lose(lane->client, "the backend has closed the connection");
+		break;
+	default:
+		fgv_session_lose(lane->client, "waiting on its descriptors fails");
+		break;
+	}
+	fgv_doorbell_clear(lane->doorbell);
+}
+
+static void reclaim_one(struct fgv_lane *lane)
+{
+	fgv_heap_reclaim(&lane->heap, lane->reclaimed++ % FGV_REQUEST_SLOTS);
+}
+
+/*
+ * With the next slot in hand, all requests of a ring's worth ago and earlier are done:
+ * gives the heap back what they took, without a look at slots that the host has at
+ * hand. Called at least once in a lap, so that reclaimed is never far behind.
+ */
+static void reclaim_last_lap(struct fgv_lane *lane)
+{
+	while (lane->requests.position - lane->reclaimed >= FGV_REQUEST_SLOTS)
+		reclaim_one(lane);
+}
+
+/* The same for all that the host is done with. */
+static void reclaim_all(struct fgv_lane *lane)
+{
+	struct fgv_ring *ring = &lane->requests;
+
+	while (lane->reclaimed != ring->position && fgv_ring_freed(ring, lane->reclaimed))
+		reclaim_one(lane);
+}
+
+/*
+ * Waits until the host has given back the slot of @position, an earlier request's. The
+ * host rings who waits for room when there is a fair amount of it (park.h). False once
+ * the session has ended.
+ */
+static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
+{
+	struct fgv_spin spin = fgv_spin_start();
+
+	while (!fgv_ring_freed(&lane->requests, position)) {
+		if (fgv_session_status(lane->client))
+			return false;
+		if (fgv_spin_again(&spin))
+			continue;
+		fgv_park_announce_for_room(&lane->head->guest_parked);
+		if (!fgv_ring_freed_ordered(&lane->requests, position))
+			sleep_on_doorbell(lane);
+		fgv_park_withdraw(&lane->head->guest_parked);
+		spin = fgv_spin_start();
+	}
+	return true;
+}
+
+/* A ring's worth of requests ago the host was given the slot that is wanted now. */
+static struct fgv_slot *wait_for_slot(struct fgv_lane *lane)
+{
+	if (!wait_for_room(lane, lane->requests.position - FGV_REQUEST_SLOTS))
+		return NULL;
+	return fgv_ring_reserve(&lane->requests);
+}
+
+/* Room for the open request's message; NULL once the session has ended. */
+static void *open_in_heap(struct fgv_lane *lane, uint32_t len)
+{
+	uint32_t slot = lane->requests.position % FGV_REQUEST_SLOTS;
+
+	reclaim_last_lap(lane);
+	if (!fgv_heap_alloc(&lane->heap, slot, len, &lane->open_heap))
+		return lane->client->window.base + lane->open_heap;
+	reclaim_all(lane);
+	while (fgv_heap_alloc(&lane->heap, slot, len, &lane->open_heap)) {
+		/* Full, so there is a request that the host is not done with. */
+		if (!wait_for_room(lane, lane->reclaimed))
+			return NULL;
+		reclaim_all(lane);
+	}
+	return lane->client->window.base + lane->open_heap;
+}
+
+void *fgv_lane_begin(struct fgv_lane *lane, uint16_t op, uint32_t len)
+{
+	void *message;
+
+	if (unlikely(len > FGV_MESSAGE_MAX))
+		return NULL;
+	lane->open_op = op;
+	lane->open_len = len;
+	lane->open = NULL;
+	if (unlikely(fgv_session_status(lane->client)))
+		return lane->nowhere;
+	lane->open = fgv_ring_reserve(&lane->requests);
+	if (unlikely(!lane->open))
+		lane->open = wait_for_slot(lane);
+	if (unlikely(!lane->open))
+		return lane->nowhere;
+	if (!(lane->requests.position % FGV_REQUEST_SLOTS))
+		reclaim_last_lap(lane);
+	if (len <= FGV_SLOT_INLINE)
+		return lane->open->data;
+	message = open_in_heap(lane, len);
+	if (unlikely(!message)) {
+		lane->open = NULL;
+		return lane->nowhere;
+	}
+	return message;
+}
+
+/* One writer; whoever prints reads while it counts. */
+static void count_up(uint64_t *counter)
+{
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
+}
+
+uint32_t fgv_lane_commit(struct fgv_lane *lane)
+{
+	struct fgv_client *client = lane->client;
+	struct fgv_slot *slot = lane->open;
+
+	if (unlikely(!slot))
+		return lane->call++;
+	lane->open = NULL;
+	slot->op = lane->open_op;
+	slot->vcpu = (uint16_t)sched_getcpu();
+	slot->call = lane->call;
+	slot->len = lane->open_len;
+	if (lane->open_len > FGV_SLOT_INLINE)
+		slot->heap_off = lane->open_heap;
+	count_up(&lane->counts[lane->open_op].requests);
+	slot->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
+	fgv_ring_publish(&lane->requests);
+	/* Partner of the dispatcher's announcement: park.h. */
+	if (fgv_park_is_announced(&fgv_window_head(&client->window)->host_parked))
+		fgv_doorbell_ring(client->doorbell);
+	return lane->call++;
+}
+
+/* Waits for the next reply on @lane, whatever it answers. False: there will be none. */
+static bool wait_for_reply(struct fgv_lane *lane)
+{
+	struct fgv_spin spin = fgv_spin_start();
+
+	while (!fgv_ring_peek(&lane->replies)) {
+		if (fgv_session_status(lane->client))
+			return false;
+		if (fgv_spin_again(&spin))
+			continue;
+		fgv_park_announce(&lane->head->guest_parked);
+		if (!fgv_ring_peek_ordered(&lane->replies))
+			sleep_on_doorbell(lane);
+		fgv_park_withdraw(&lane->head->guest_parked);
+		spin = fgv_spin_start();
+	}
+	return true;
+}
+
+/* Errors after which the GPU's context is of no use, as CUDA has it. */
+static bool is_sticky(CUresult res)
+{
+	switch (res) {
+	case CUDA_ERROR_ECC_UNCORRECTABLE:
+	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+	case CUDA_ERROR_CONTAINED:
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+	case CUDA_ERROR_LAUNCH_TIMEOUT:
+	case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+	case CUDA_ERROR_INVALID_PC:
+	case CUDA_ERROR_LAUNCH_FAILED:
+	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+	case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+	case CUDA_ERROR_EXTERNAL_DEVICE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, void *reply,
+			   uint32_t reply_len)
+{
+	CUresult res = (CUresult)got->status;
+
+	if (got->op <= FGV_OP_MAX)
+		count_up(&lane->counts[got->op].round_trips);
+	if (is_sticky(res))
+		fgv_session_end(lane->client, res);
+	if (res)
+		return res;
+	if (got->len != reply_len || reply_len > FGV_SLOT_INLINE)
+		return CUDA_ERROR_UNKNOWN;
+	if (reply_len)
+		memcpy(reply, got->data, reply_len);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
+{
+	struct fgv_slot got;
+
+	if (!wait_for_reply(lane))
+		return fgv_session_status(lane->client);
+	got = *fgv_ring_peek(&lane->replies);
+	fgv_ring_release(&lane->replies);
+	if (got.call == call)
+		return read_reply(lane, &got, reply, reply_len);
+	fgv_session_lose(lane->client, "the backend answers what was not asked");
+	return fgv_session_status(lane->client);
+}

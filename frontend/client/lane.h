@@ -1,0 +1,105 @@
+/*
+ * A lane as the guest uses it (api/guest.h has what the stubs need of it), and which
+ * thread uses which.
+ *
+ * Every thread that calls CUDA gets a lane of its own until it ends. Where there are
+ * more threads than lanes, the rest share the last eighth of them: then a lane is
+ * locked from fgv_lane_enter() to fgv_lane_leave(), and a thread that waits for the
+ * GPU holds up those it shares with. Everything that is asked of a lane is asked in
+ * between:
+ *
+ *	res = fgv_lane_enter(&lane);
+ *	if (!res) {
+ *		res = fgv_call_mem_alloc(lane, ...);
+ *		fgv_lane_leave(lane);
+ *	}
+ *
+ * Pairs may be nested only on lanes of one's own, so they are not nested at all.
+ */
+#ifndef FGV_CLIENT_LANE_H
+#define FGV_CLIENT_LANE_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
+#include "api/gpu_guest.h"
+#include "frontend/client/session.h"
+#include "frontend/client/thread.h"
+#include "shmring/heap.h"
+#include "shmring/ring.h"
+
+/* Requests of one operation, for FAIRGV_STATS. */
+struct fgv_op_count {
+	uint64_t requests;
+	uint64_t round_trips; /* of them: those that were waited for */
+};
+
+/* All its owner's; the counts are read by others. */
+struct fgv_lane {
+	struct fgv_client *client;
+	struct fgv_lane_head *head;
+	struct fgv_ring requests;
+	struct fgv_ring replies;
+	uint32_t call;	    /* number of the next request */
+	uint32_t reclaimed; /* position up to which the heap has its bytes back */
+	int doorbell;	    /* wakes this lane's thread */
+
+	/* The open request. */
+	struct fgv_slot *open; /* NULL: it leads nowhere, as the session has ended */
+	uint64_t open_heap;    /* where its message lies, if not in the slot */
+	uint32_t open_len;
+	uint16_t open_op;
+	void *nowhere; /* FGV_MESSAGE_MAX bytes for such requests */
+
+	uint32_t index;
+	bool shared;
+	uint32_t users;	      /* threads that share it; the pool's */
+	pthread_mutex_t lock; /* used if shared */
+	struct fgv_heap heap;
+	struct fgv_op_count counts[FGV_OP_MAX + 1];
+};
+
+/* The lane @index of a mapped window, never used before. NULL: no memory. */
+struct fgv_lane *fgv_lane_create(struct fgv_client *client, uint32_t index, bool shared);
+void fgv_lane_destroy(struct fgv_lane *lane);
+
+/* A lane for this thread, which had none, attached. Logs nothing but a lost session. */
+CUresult fgv_lane_take(struct fgv_lane **lane);
+/* Gives back what fgv_lane_take() gave; another thread goes on with it. */
+void fgv_lane_return(struct fgv_lane *lane);
+
+/* Calls @visit for every lane that was ever attached. */
+void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);
+
+/*
+ * This thread's lane. Connects, and attaches a lane, if need be. Fails with the code
+ * of why there is no session, or why it has ended; then *lane is NULL.
+ */
+static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
+{
+	struct fgv_lane *own = fgv_thread_self.lane;
+	CUresult res;
+
+	*lane = NULL;
+	if (__builtin_expect(!own, 0)) {
+		res = fgv_lane_take(&own);
+		if (res)
+			return res;
+	}
+	res = fgv_session_status(own->client);
+	if (__builtin_expect(res != CUDA_SUCCESS, 0))
+		return res;
+	if (own->shared)
+		pthread_mutex_lock(&own->lock);
+	*lane = own;
+	return CUDA_SUCCESS;
+}
+
+static inline void fgv_lane_leave(struct fgv_lane *lane)
+{
+	if (lane->shared)
+		pthread_mutex_unlock(&lane->lock);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Streams and events as the program holds them. What it gets is not a pointer but a
+ * number that no user-space address can be: a tag, the kind, an index and a
+ * generation. So any value that it hands in, even one long destroyed, is found out
+ * by looking into a table.
+ *
+ * Threads: any. Looking up takes no lock; creating and destroying do. Using an object
+ * while another thread destroys it is the program's mistake, and gives the right or an
+ * invalid handle.
+ */
+#ifndef FGV_CLIENT_OBJECT_H
+#define FGV_CLIENT_OBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum fgv_object_kind {
+	FGV_OBJECT_STREAM = 1,
+	FGV_OBJECT_EVENT = 2,
+};
+
+struct fgv_object_info {
+	uint32_t handle; /* the host's */
+	uint32_t flags;	 /* as created */
+	int32_t priority;
+};
+
+/* What the program shall hold for @info; NULL: no memory. */
+void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info *info);
+
+/* False if @object is none of @kind. */
+bool fgv_object_find(enum fgv_object_kind kind, const void *object, struct fgv_object_info *info);
+
+/* The same, and makes @object invalid; of several threads, one succeeds. */
+bool fgv_object_destroy(enum fgv_object_kind kind, const void *object,
+			struct fgv_object_info *info);
+
+/* Destroys all of @kind, calling @each with the host's handle of each. */
+void fgv_object_drain(enum fgv_object_kind kind, void (*each)(uint32_t handle, void *arg),
+		      void *arg);
+
+#endif

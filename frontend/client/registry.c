@@ -1,0 +1,190 @@
+/*
+ * The lists of what is registered, and the tables by which it is found.
+ *
+ * Locks: registry.mutex guards the lists and is taken before a module's.
+ */
+#include "frontend/client/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "frontend/client/addrmap.h"
+#include "frontend/client/lane.h"
+#include "frontend/client/ptrhash.h"
+
+static struct {
+	pthread_mutex_t mutex;
+	struct fgv_module *modules;
+	struct fgv_ptrhash kernels;
+	struct fgv_ptrhash variables;
+} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+struct fgv_module *fgv_registry_add(const void *wrapper)
+{
+	struct fgv_module *module = calloc(1, sizeof(*module));
+
+	if (!module)
+		return NULL;
+	module->wrapper = wrapper;
+	pthread_mutex_init(&module->mutex, NULL);
+	pthread_mutex_lock(&registry.mutex);
+	module->next = registry.modules;
+	registry.modules = module;
+	pthread_mutex_unlock(&registry.mutex);
+	return module;
+}
+
+/* The link that points to @module; to NULL if it is not registered. */
+static struct fgv_module **find_locked(const struct fgv_module *module)
+{
+	struct fgv_module **link = &registry.modules;
+
+	while (*link && *link != module)
+		link = &(*link)->next;
+	return link;
+}
+
+int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const char *name)
+{
+	struct fgv_kernel *kernel;
+	int err = -EINVAL;
+
+	if (!host || !name)
+		return -EINVAL;
+	kernel = calloc(1, sizeof(*kernel));
+	if (!kernel)
+		return -ENOMEM;
+	kernel->module = module;
+	kernel->host = host;
+	kernel->name = name;
+	kernel->carveout = -1;
+	pthread_mutex_lock(&registry.mutex);
+	if (*find_locked(module))
+		err = fgv_ptrhash_set(&registry.kernels, kernel, kernel);
+	if (!err)
+		err = fgv_ptrhash_set(&registry.kernels, host, kernel);
+	if (!err) {
+		kernel->next = module->kernels;
+		module->kernels = kernel;
+	} else {
+		fgv_ptrhash_remove(&registry.kernels, kernel);
+		free(kernel);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return err;
+}
+
+int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
+			      uint64_t size)
+{
+	struct fgv_variable *variable;
+	int err = -EINVAL;
+
+	if (!host || !name)
+		return -EINVAL;
+	variable = calloc(1, sizeof(*variable));
+	if (!variable)
+		return -ENOMEM;
+	variable->module = module;
+	variable->host = host;
+	variable->name = name;
+	variable->size = size;
+	pthread_mutex_lock(&registry.mutex);
+	if (*find_locked(module))
+		err = fgv_ptrhash_set(&registry.variables, host, variable);
+	if (!err) {
+		variable->next = module->variables;
+		module->variables = variable;
+	} else {
+		free(variable);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return err;
+}
+
+struct fgv_kernel *fgv_registry_kernel(const void *key)
+{
+	return fgv_ptrhash_find(&registry.kernels, key);
+}
+
+struct fgv_variable *fgv_registry_variable(const void *key)
+{
+	return fgv_ptrhash_find(&registry.variables, key);
+}
+
+static void forget_kernel(struct fgv_kernel *kernel)
+{
+	__atomic_store_n(&kernel->ready, 0, __ATOMIC_RELAXED);
+	free(kernel->info);
+	kernel->info = NULL;
+}
+
+static void forget_variable(struct fgv_variable *variable)
+{
+	if (__atomic_exchange_n(&variable->ready, 0, __ATOMIC_RELAXED))
+		fgv_addrmap_remove(variable->address, FGV_RANGE_VARIABLE);
+}
+
+/* With @lane, tells the host too. */
+static void unload(struct fgv_module *module, struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&module->mutex);
+	for (struct fgv_kernel *each = module->kernels; each; each = each->next)
+		forget_kernel(each);
+	for (struct fgv_variable *each = module->variables; each; each = each->next)
+		forget_variable(each);
+	if (lane && module->tried && !module->result)
+		fgv_post_module_unload(lane, module->handle);
+	module->tried = false;
+	pthread_mutex_unlock(&module->mutex);
+}
+
+static void destroy(struct fgv_module *module)
+{
+	struct fgv_variable *variable;
+	struct fgv_kernel *kernel;
+
+	while ((kernel = module->kernels)) {
+		module->kernels = kernel->next;
+		if (fgv_ptrhash_find(&registry.kernels, kernel->host) == kernel)
+			fgv_ptrhash_remove(&registry.kernels, kernel->host);
+		fgv_ptrhash_remove(&registry.kernels, kernel);
+		free(kernel);
+	}
+	while ((variable = module->variables)) {
+		module->variables = variable->next;
+		if (fgv_ptrhash_find(&registry.variables, variable->host) == variable)
+			fgv_ptrhash_remove(&registry.variables, variable->host);
+		free(variable);
+	}
+	pthread_mutex_destroy(&module->mutex);
+	free(module);
+}
+
+/* A library that is unloaded; or the end of the program, when there is no lane to have. */
+void fgv_registry_remove(struct fgv_module *module)
+{
+	struct fgv_module **link;
+	struct fgv_lane *lane = NULL;
+
+	if (fgv_session_existing() && fgv_lane_enter(&lane))
+		lane = NULL;
+	pthread_mutex_lock(&registry.mutex);
+	link = find_locked(module);
+	if (*link) {
+		*link = module->next;
+		unload(module, lane);
+		destroy(module);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	if (lane)
+		fgv_lane_leave(lane);
+}
+
+void fgv_registry_unload(struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&registry.mutex);
+	for (struct fgv_module *each = registry.modules; each; each = each->next)
+		unload(each, lane);
+	pthread_mutex_unlock(&registry.mutex);
+}

@@ -1,0 +1,97 @@
+/*
+ * What the program's constructors register: modules (fat binaries), and their kernels
+ * and variables by the addresses that stand for them in the host program. Nothing is
+ * sent until a kernel or a variable is used; then its module is, once, and the kernel
+ * or variable is asked for, once.
+ *
+ * Threads: any. Registering locks; finding does not. A module must not be
+ * unregistered while one of its kernels is being launched.
+ */
+#ifndef FGV_CLIENT_REGISTRY_H
+#define FGV_CLIENT_REGISTRY_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/wire.h"
+
+struct fgv_lane;
+
+struct fgv_module {
+	const void *wrapper; /* the program's */
+	struct fgv_kernel *kernels;
+	struct fgv_variable *variables;
+	struct fgv_module *next;
+	pthread_mutex_t mutex; /* guards the rest, and making kernels ready */
+	bool tried;	       /* to load it; with this result: */
+	CUresult result;
+	uint32_t handle; /* the host's */
+};
+
+struct fgv_kernel {
+	uint32_t ready;			/* atomic: what follows is known */
+	uint32_t function;		/* the host's handle */
+	uint32_t args_len;		/* of all parameters, each padded to 8 */
+	struct fgv_function_info *info; /* with param_count sizes */
+	uint32_t max_dynamic_shared;	/* atomic; as cudaFuncSetAttribute allows */
+	int carveout;			/* atomic; as it asks for */
+	struct fgv_module *module;
+	const void *host; /* what stands for it in the program */
+	const char *name; /* the program's */
+	struct fgv_kernel *next;
+};
+
+struct fgv_variable {
+	uint32_t ready; /* atomic: the address is known */
+	uint64_t address;
+	uint64_t size; /* as registered, then as the host says */
+	struct fgv_module *module;
+	const void *host;
+	const char *name;
+	struct fgv_variable *next;
+};
+
+/* NULL: no memory. Whether @wrapper is any good is found out when it is used. */
+struct fgv_module *fgv_registry_add(const void *wrapper);
+/* Also unloads it. NULL, or anything that is not registered, is ignored. */
+void fgv_registry_remove(struct fgv_module *module);
+
+/* -ENOMEM, -EINVAL if @module is not registered. */
+int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const char *name);
+int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
+			      uint64_t size);
+
+/* @key: what stands for the kernel in the program, or the struct itself. NULL: none. */
+struct fgv_kernel *fgv_registry_kernel(const void *key);
+struct fgv_variable *fgv_registry_variable(const void *key);
+
+/* Forgets all that the host has said: everything is loaded anew when used. */
+void fgv_registry_unload(struct fgv_lane *lane);
+
+/*
+ * Makes @kernel known to the host, in full. CUDA_ERROR_NOT_FOUND if its module lacks
+ * it, CUDA_ERROR_INVALID_IMAGE if the fat binary is no good, or the host's error.
+ */
+CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel);
+CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable);
+
+/* The same, but cheap where it is known already. */
+static inline CUresult fgv_kernel_need(struct fgv_lane *lane, struct fgv_kernel *kernel)
+{
+	/* Pairs with the release in fgv_kernel_load(). */
+	if (__builtin_expect(__atomic_load_n(&kernel->ready, __ATOMIC_ACQUIRE) != 0, 1))
+		return CUDA_SUCCESS;
+	return fgv_kernel_load(lane, kernel);
+}
+
+static inline CUresult fgv_variable_need(struct fgv_lane *lane, struct fgv_variable *variable)
+{
+	/* Pairs with the release in fgv_variable_load(). */
+	if (__atomic_load_n(&variable->ready, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	return fgv_variable_load(lane, variable);
+}
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * FAIRGV_STATS: how often the program asked its vGPU for what, how often it waited for
+ * the answer, and which calls of the runtime it made that FairGV does not have.
+ *
+ *	FAIRGV_STATS=1		a table on stderr at the end of the process
+ *	FAIRGV_STATS=/FILE	lines of key=value appended to FILE:
+ *				requests=N, round_trips=N, then op.NAME=REQUESTS,ROUND_TRIPS
+ *				and unsupported=NAME:CALLS, one of each for every NAME
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CLIENT_STATS_H
+#define FGV_CLIENT_STATS_H
+
+#include <stdint.h>
+
+/* A runtime call that FairGV does not have; where the program has called it. */
+struct fgv_unsupported {
+	const char *name;
+	uint64_t calls;		      /* atomic */
+	struct fgv_unsupported *next; /* of those with calls */
+};
+
+/* Counts a call. @unsupported lives as long as the process. */
+void fgv_stats_unsupported(struct fgv_unsupported *unsupported);
+
+/* Prints what FAIRGV_STATS asks for. At the end of the process. */
+void fgv_stats_print(void);
+
+/* In the child of a fork: what was counted is the parent's. Not while threads count. */
+void fgv_stats_forget(void);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * Events.
+ */
+#include "frontend/client/object.h"
+#include "frontend/libcudart/cudart.h"
+
+#define KNOWN_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
+
+static bool find(cudaEvent_t event, struct fgv_object_info *info)
+{
+	return fgv_object_find(FGV_OBJECT_EVENT, event, info);
+}
+
+static cudaError_t create(cudaEvent_t *event, unsigned flags)
+{
+	struct fgv_object_info info = {.flags = flags};
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	if (!event || (flags & ~(unsigned)KNOWN_FLAGS))
+		return cudaErrorInvalidValue;
+	if ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))
+		return cudaErrorInvalidValue;
+	if (flags & cudaEventInterprocess)
+		return cudaErrorNotSupported;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_call_event_create(lane, flags, &info.handle));
+	if (!error) {
+		*event = fgv_object_create(FGV_OBJECT_EVENT, &info);
+		if (!*event) {
+			fgv_post_event_destroy(lane, info.handle);
+			error = cudaErrorMemoryAllocation;
+		}
+	}
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+	return fgv_error_set(create(event, cudaEventDefault));
+}
+
+FGV_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+	return fgv_error_set(create(event, flags));
+}
+
+static cudaError_t destroy(cudaEvent_t event)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info))
+		error = fgv_error_from(fgv_post_event_destroy(lane, info.handle));
+	else
+		error = cudaErrorInvalidResourceHandle;
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	return fgv_error_set(destroy(event));
+}
+
+static cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	uint32_t handle;
+	cudaError_t error;
+
+	if (flags & ~(unsigned)cudaEventRecordExternal)
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	if (!find(event, &info))
+		error = cudaErrorInvalidResourceHandle;
+	else if (flags) /* only a stream that is being captured knows external events */
+		error = cudaErrorIllegalState;
+	else
+		error = fgv_stream_handle(lane, stream, &handle);
+	if (!error)
+		error = fgv_error_from(fgv_post_event_record(lane, info.handle, handle));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	return fgv_error_set(record(event, stream, cudaEventRecordDefault));
+}
+
+FGV_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+						unsigned int flags)
+{
+	return fgv_error_set(record(event, stream, flags));
+}
+
+/* One of the calls that ask about an event. */
+static cudaError_t ask(cudaEvent_t event, CUresult (*call)(struct fgv_lane *, uint32_t))
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	if (find(event, &info))
+		error = fgv_error_from(call(lane, info.handle));
+	else
+		error = cudaErrorInvalidResourceHandle;
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	return fgv_error_set(ask(event, fgv_call_event_sync));
+}
+
+FGV_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	return fgv_error_set(ask(event, fgv_call_event_query));
+}
+
+static cudaError_t elapsed(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	struct fgv_object_info first, last;
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	if (!ms)
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	if (!find(start, &first) || !find(end, &last) ||
+	    ((first.flags | last.flags) & cudaEventDisableTiming))
+		error = cudaErrorInvalidResourceHandle;
+	else
+		error = fgv_error_from(fgv_call_event_elapsed(lane, first.handle, last.handle, ms));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	return fgv_error_set(elapsed(ms, start, end));
+}

@@ -1,0 +1,261 @@
+/*
+ * Launching. The configuration is checked here, with the limits of the device and of
+ * the kernel, so that the launch can be posted; the codes are those that the runtime 13.0
+ * returns on a Hopper GPU.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "frontend/client/device.h"
+#include "frontend/client/registry.h"
+#include "frontend/libcudart/cudart.h"
+
+/* Registers go to warps in units of this many for each thread. */
+#define REGISTER_UNIT 8
+
+struct launch {
+	dim3 grid;
+	dim3 block;
+	size_t shared_bytes;
+	cudaStream_t stream;
+	void **args;
+};
+
+cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel)
+{
+	*kernel = fgv_registry_kernel(func);
+	if (__builtin_expect(*kernel != NULL, 1))
+		return cudaSuccess;
+	return func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+}
+
+cudaError_t fgv_kernel_error(CUresult res)
+{
+	return res == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : fgv_error_from(res);
+}
+
+static bool fits(dim3 size, const int32_t limits[3])
+{
+	return size.x && size.y && size.z && size.x <= (uint32_t)limits[0] &&
+	       size.y <= (uint32_t)limits[1] && size.z <= (uint32_t)limits[2];
+}
+
+/* A block that the kernel can't run in: for want of registers, or because it says so. */
+static cudaError_t too_many_threads(const struct fgv_kernel *kernel, uint32_t threads,
+				    const struct fgv_device_info *info)
+{
+	int regs = kernel->info->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS];
+	int warp = fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	int all = fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+
+	if (regs <= 0 || warp <= 0)
+		return cudaErrorInvalidValue;
+	if (fgv_align_up(threads, (uint64_t)warp) * fgv_align_up((uint64_t)regs, REGISTER_UNIT) >
+	    (uint64_t)all)
+		return cudaErrorLaunchOutOfResources;
+	return cudaErrorInvalidValue;
+}
+
+static cudaError_t check(const struct fgv_kernel *kernel, const struct launch *launch,
+			 const struct fgv_device_info *info)
+{
+	const int32_t *limits = info->attributes;
+	uint64_t threads;
+
+	if (!fits(launch->grid, &limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X]) ||
+	    !fits(launch->block, &limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X]))
+		return cudaErrorInvalidValue;
+	threads = (uint64_t)launch->block.x * launch->block.y * launch->block.z;
+	if (threads > (uint32_t)limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return cudaErrorInvalidValue;
+	if (threads > (uint32_t)kernel->info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+		return too_many_threads(kernel, (uint32_t)threads, info);
+	if (launch->shared_bytes > __atomic_load_n(&kernel->max_dynamic_shared, __ATOMIC_RELAXED))
+		return cudaErrorInvalidValue;
+	if (kernel->info->param_count && !launch->args)
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+/* The arguments, each padded with zeros to 8 bytes. */
+static void copy_args(uint8_t *to, const struct fgv_function_info *info, void *const *args)
+{
+	for (uint32_t i = 0; i < info->param_count; i++) {
+		uint32_t len = info->param_sizes[i];
+		uint64_t small = 0;
+
+		if (len == sizeof(small)) {
+			memcpy(to, args[i], sizeof(small));
+		} else if (len == sizeof(uint32_t)) {
+			memcpy(&small, args[i], sizeof(uint32_t));
+			memcpy(to, &small, sizeof(small));
+		} else if (len) {
+			memset(to + (len - 1) / 8 * 8, 0, 8);
+			memcpy(to, args[i], len);
+		}
+		to += fgv_align_up(len, 8);
+	}
+}
+
+static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
+			const struct launch *launch, uint32_t stream)
+{
+	const uint32_t grid[3] = {launch->grid.x, launch->grid.y, launch->grid.z};
+	const uint32_t block[3] = {launch->block.x, launch->block.y, launch->block.z};
+	void *args;
+
+	args = fgv_begin_launch(lane, kernel->function, grid, block, (uint32_t)launch->shared_bytes,
+				stream, kernel->info->param_count, kernel->args_len);
+	if (!args)
+		return cudaErrorInvalidValue;
+	copy_args(args, kernel->info, launch->args);
+	fgv_lane_commit(lane);
+	return fgv_error_from(fgv_lane_status(lane));
+}
+
+static cudaError_t launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
+			     const struct launch *launch)
+{
+	const struct fgv_device_info *info;
+	cudaError_t error;
+	uint32_t stream;
+	CUresult res;
+
+	res = fgv_device_info(lane, &info);
+	if (!res)
+		res = fgv_kernel_need(lane, kernel);
+	if (res)
+		return fgv_kernel_error(res);
+	error = check(kernel, launch, info);
+	if (!error)
+		error = fgv_stream_handle(lane, launch->stream, &stream);
+	return error ? error : post(lane, kernel, launch, stream);
+}
+
+static cudaError_t launch_kernel(const void *func, const struct launch *launch)
+{
+	struct fgv_kernel *kernel;
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_kernel_of(func, &kernel);
+
+	if (!error)
+		error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = launch_on(lane, kernel, launch);
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+					size_t sharedMem, cudaStream_t stream)
+{
+	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args};
+
+	return fgv_error_set(launch_kernel(func, &launch));
+}
+
+FGV_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+					  size_t shared, cudaStream_t stream)
+{
+	const struct launch launch = {grid, block, shared, stream, args};
+
+	return fgv_error_set(launch_kernel(kernel, &launch));
+}
+
+/* The handle is the address of what the registry keeps of the kernel. */
+FGV_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
+{
+	struct fgv_kernel *found;
+	cudaError_t error = fgv_kernel_of(host, &found);
+
+	if (!error)
+		*kernel = (cudaKernel_t)found;
+	return fgv_error_set(error);
+}
+
+/* Whether an attribute asks for nothing but an ordinary launch. */
+static bool is_plain(const cudaLaunchAttribute *attribute)
+{
+	const cudaLaunchAttributeValue *v = &attribute->val;
+
+	switch (attribute->id) {
+	case cudaLaunchAttributeIgnore:
+	case cudaLaunchAttributePriority:
+	case cudaLaunchAttributePreferredSharedMemoryCarveout:
+		return true;
+	case cudaLaunchAttributeCooperative:
+		return !v->cooperative;
+	case cudaLaunchAttributeClusterDimension:
+		return v->clusterDim.x <= 1 && v->clusterDim.y <= 1 && v->clusterDim.z <= 1;
+	case cudaLaunchAttributeProgrammaticStreamSerialization:
+		return !v->programmaticStreamSerializationAllowed;
+	default:
+		return false;
+	}
+}
+
+static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	struct launch launch = {.args = args};
+
+	if (!config || (config->numAttrs && !config->attrs))
+		return cudaErrorInvalidValue;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		if (!is_plain(&config->attrs[i]))
+			return cudaErrorNotSupported;
+	}
+	launch.grid = config->gridDim;
+	launch.block = config->blockDim;
+	launch.shared_bytes = config->dynamicSmemBytes;
+	launch.stream = config->stream;
+	return launch_kernel(func, &launch);
+}
+
+FGV_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
+					   void **args)
+{
+	return fgv_error_set(launch_extended(config, func, args));
+}
+
+/*
+ * kernel<<<...>>>(args) pushes the configuration, evaluates the arguments, which may
+ * launch kernels themselves, and pops it. 0 for success.
+ */
+FGV_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+						cudaStream_t stream)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+	uint32_t room = self->config_room ? self->config_room * 2 : 4;
+	struct fgv_launch_config *more;
+
+	if (self->config_count == self->config_room) {
+		if (fgv_thread_watch())
+			return fgv_error_set(cudaErrorMemoryAllocation);
+		more = realloc(self->configs, room * sizeof(*more));
+		if (!more)
+			return fgv_error_set(cudaErrorMemoryAllocation);
+		self->configs = more;
+		self->config_room = room;
+	}
+	self->configs[self->config_count++] =
+		(struct fgv_launch_config){grid, block, shared, stream};
+	return 0;
+}
+
+FGV_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+						  void *stream)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+	const struct fgv_launch_config *config;
+
+	if (!self->config_count)
+		return fgv_error_set(cudaErrorMissingConfiguration);
+	config = &self->configs[--self->config_count];
+	*grid = config->grid;
+	*block = config->block;
+	*shared = config->shared_bytes;
+	*(cudaStream_t *)stream = config->stream;
+	return cudaSuccess;
+}

@@ -1,0 +1,120 @@
+/*
+ * Copying between pointers. Under unified addressing the pointers themselves say where
+ * they point; the kind only has to be possible: the device's side of a copy must
+ * be a device pointer, the program's side may be (then the copy is one on the device).
+ */
+#include "frontend/libcudart/memcpy.h"
+
+#include <string.h>
+
+#include "frontend/client/addrmap.h"
+#include "frontend/client/copy.h"
+#include "frontend/libcudart/cudart.h"
+
+enum side { HOST, DEVICE };
+
+struct copy {
+	void *dst;
+	const void *src;
+	size_t count;
+	enum side to, from;
+	bool ask; /* an address is not known here: the GPU must say if it is right */
+};
+
+/*
+ * Which side [@ptr, @ptr + @count) is on, where the device's is wanted or not. False if it
+ * goes past the end of an allocation.
+ */
+static bool find_side(struct copy *copy, const void *ptr, bool wanted, enum side *side)
+{
+	uint64_t address = (uint64_t)(uintptr_t)ptr;
+	enum fgv_range_fit fit = fgv_addrmap_fit(address, copy->count);
+
+	*side = DEVICE;
+	if (fit != FGV_FIT_UNKNOWN)
+		return fit == FGV_FIT_INSIDE;
+	if (wanted || fgv_addrmap_is_reserved(address))
+		copy->ask = true;
+	else
+		*side = HOST;
+	return true;
+}
+
+static cudaError_t find_sides(struct copy *copy, enum cudaMemcpyKind kind)
+{
+	bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (!copy->dst || !copy->src)
+		return cudaErrorInvalidValue;
+	if (!find_side(copy, copy->dst, to_device, &copy->to) ||
+	    !find_side(copy, copy->src, from_device, &copy->from))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t stream)
+{
+	uint64_t to = (uint64_t)(uintptr_t)copy->dst;
+	uint64_t from = (uint64_t)(uintptr_t)copy->src;
+	CUresult res;
+
+	if (copy->to == DEVICE && copy->from == DEVICE)
+		return fgv_post_copy_device(lane, to, from, copy->count, stream);
+	if (copy->to == DEVICE)
+		return fgv_copy_in(lane, to, copy->src, copy->count, stream);
+	if (copy->from == DEVICE)
+		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);
+	res = fgv_call_stream_sync(lane, stream);
+	if (!res)
+		memmove(copy->dst, copy->src, copy->count);
+	return res;
+}
+
+static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMemcpyKind kind,
+			   cudaStream_t stream)
+{
+	uint32_t handle;
+	cudaError_t error = find_sides(copy, kind);
+	CUresult res;
+
+	if (!error)
+		error = fgv_stream_handle(lane, stream, &handle);
+	if (error)
+		return error;
+	res = run(lane, copy, handle);
+	if (!res && copy->ask)
+		res = fgv_call_stream_sync(lane, handle);
+	return fgv_error_from(res);
+}
+
+cudaError_t fgv_memcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+		       cudaStream_t stream)
+{
+	struct copy copy = {.dst = dst, .src = src, .count = count};
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	if (!count)
+		return cudaSuccess;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = copy_on(lane, &copy, kind, stream);
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
+				  enum cudaMemcpyKind kind)
+{
+	return fgv_error_set(fgv_memcpy(dst, src, count, kind, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,
+				       enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return fgv_error_set(fgv_memcpy(dst, src, count, kind, stream));
+}

@@ -1,0 +1,167 @@
+/*
+ * Device memory: allocating, filling, asking.
+ *
+ * What CUDA says about a bad pointer is found out here, from the address map, so that
+ * the operation can be posted. An address that the map does not know may still be
+ * right (addrmap.h): then the GPU is asked, by waiting.
+ */
+#include "frontend/libcudart/cudart.h"
+
+#include "frontend/client/addrmap.h"
+
+static cudaError_t add_range(struct fgv_lane *lane, uint64_t address, uint64_t size)
+{
+	if (!fgv_addrmap_add(address, size, FGV_RANGE_MEMORY))
+		return cudaSuccess;
+	fgv_post_mem_free(lane, address);
+	return cudaErrorMemoryAllocation;
+}
+
+static cudaError_t allocate(void **ptr, size_t size)
+{
+	struct fgv_lane *lane;
+	uint64_t address = 0;
+	cudaError_t error;
+
+	if (!ptr)
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	if (size) {
+		error = fgv_error_from(fgv_call_mem_alloc(lane, size, &address));
+		if (!error)
+			error = add_range(lane, address, size);
+	}
+	fgv_lane_leave(lane);
+	if (!error)
+		*ptr = (void *)(uintptr_t)address;
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
+{
+	return fgv_error_set(allocate(devPtr, size));
+}
+
+/* Off the map before the host may give the same address to another thread. */
+static cudaError_t release(void *ptr)
+{
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	if (ptr && fgv_addrmap_remove((uint64_t)(uintptr_t)ptr, FGV_RANGE_MEMORY))
+		error = cudaErrorInvalidValue;
+	else if (ptr)
+		error = fgv_error_from(fgv_post_mem_free(lane, (uint64_t)(uintptr_t)ptr));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaFree(void *devPtr)
+{
+	return fgv_error_set(release(devPtr));
+}
+
+static cudaError_t memory_info(size_t *free_bytes, size_t *total)
+{
+	struct fgv_lane *lane;
+	uint64_t free_now, all;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_call_mem_info(lane, &free_now, &all));
+	fgv_lane_leave(lane);
+	if (error)
+		return error;
+	if (free_bytes)
+		*free_bytes = free_now;
+	if (total)
+		*total = all;
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
+{
+	return fgv_error_set(memory_info(free, total));
+}
+
+/* The first @width bytes of @height rows, @pitch apart; @span from the first to the last. */
+struct rows {
+	uint64_t address;
+	size_t pitch;
+	size_t width;
+	size_t height;
+	size_t span;
+};
+
+static CUresult post_fill(struct fgv_lane *lane, const struct rows *rows, int value,
+			  uint32_t stream)
+{
+	if (rows->height == 1)
+		return fgv_post_fill(lane, rows->address, rows->width, (uint8_t)value, 1, stream);
+	return fgv_post_fill_rows(lane, rows->address, rows->pitch, rows->width, rows->height,
+				  (uint8_t)value, stream);
+}
+
+static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int value,
+			   cudaStream_t stream)
+{
+	enum fgv_range_fit fit = fgv_addrmap_fit(rows->address, rows->span);
+	uint32_t handle;
+	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+
+	if (!error && (!rows->address || fit == FGV_FIT_BEYOND))
+		error = cudaErrorInvalidValue;
+	if (error)
+		return error;
+	error = fgv_error_from(post_fill(lane, rows, value, handle));
+	if (!error && fit == FGV_FIT_UNKNOWN)
+		error = fgv_error_from(fgv_call_stream_sync(lane, handle));
+	return error;
+}
+
+static cudaError_t fill(void *ptr, size_t pitch, int value, size_t width, size_t height,
+			cudaStream_t stream)
+{
+	struct rows rows = {(uint64_t)(uintptr_t)ptr, pitch, width, height, 0};
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	if (!width || !height)
+		return cudaSuccess;
+	if (width > pitch || __builtin_mul_overflow(pitch, height - 1, &rows.span) ||
+	    __builtin_add_overflow(rows.span, width, &rows.span))
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fill_on(lane, &rows, value, stream);
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
+{
+	return fgv_error_set(fill(devPtr, count, value, count, 1, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)
+{
+	return fgv_error_set(fill(devPtr, count, value, count, 1, stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
+				    size_t height)
+{
+	return fgv_error_set(fill(devPtr, pitch, value, width, height, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
+					 size_t height, cudaStream_t stream)
+{
+	return fgv_error_set(fill(devPtr, pitch, value, width, height, stream));
+}

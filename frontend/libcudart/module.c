@@ -1,0 +1,46 @@
+/*
+ * What nvcc's start-up code calls: registering fat binaries, kernels and variables.
+ * The handle that it passes around is the module.
+ */
+#include "frontend/client/registry.h"
+#include "frontend/libcudart/cudart.h"
+
+FGV_EXPORT void **__cudaRegisterFatBinary(void *wrapper)
+{
+	return (void **)fgv_registry_add(wrapper);
+}
+
+/* All is registered; nothing is sent before it is used. */
+FGV_EXPORT void __cudaRegisterFatBinaryEnd(void **handle)
+{
+	(void)handle;
+}
+
+FGV_EXPORT void __cudaUnregisterFatBinary(void **handle)
+{
+	fgv_registry_remove((struct fgv_module *)handle);
+}
+
+/* Without memory the kernel stays unknown, and its launch says so. */
+FGV_EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *device,
+				       const char *name, int thread_limit, uint3 *tid, uint3 *bid,
+				       dim3 *block, dim3 *grid, int *warp_size)
+{
+	(void)device, (void)thread_limit, (void)tid, (void)bid;
+	(void)block, (void)grid, (void)warp_size;
+	fgv_registry_add_kernel((struct fgv_module *)handle, host, name);
+}
+
+FGV_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const char *name,
+				  int external, size_t size, int constant, int global)
+{
+	(void)device, (void)external, (void)constant, (void)global;
+	fgv_registry_add_variable((struct fgv_module *)handle, host, name, size);
+}
+
+/* Asked for before a managed variable is used; nonzero: don't ask again. */
+FGV_EXPORT char __cudaInitModule(void **handle)
+{
+	(void)handle;
+	return 1;
+}

@@ -1,0 +1,165 @@
+/*
+ * What a program calls that is compiled for a default stream of each thread's own
+ * (nvcc --default-stream per-thread): the same functions under other names, for which
+ * stream 0 is that one.
+ */
+#include "frontend/libcudart/cudart.h"
+
+/* The header declares them under these names only when compiled that way itself. */
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+				    size_t shared, cudaStream_t stream);
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 grid, dim3 block, void **args,
+				  size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func,
+				     void **args);
+cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+				 cudaStream_t stream);
+cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count,
+				    size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count,
+					 size_t offset, enum cudaMemcpyKind kind,
+					 cudaStream_t stream);
+cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset,
+				      enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count,
+					   size_t offset, enum cudaMemcpyKind kind,
+					   cudaStream_t stream);
+cudaError_t cudaMemset_ptds(void *ptr, int value, size_t count);
+cudaError_t cudaMemsetAsync_ptsz(void *ptr, int value, size_t count, cudaStream_t stream);
+cudaError_t cudaMemset2D_ptds(void *ptr, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset2DAsync_ptsz(void *ptr, size_t pitch, int value, size_t width, size_t height,
+				   cudaStream_t stream);
+cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags);
+cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority);
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+
+static cudaStream_t own(cudaStream_t stream)
+{
+	return stream ? stream : cudaStreamPerThread;
+}
+
+FGV_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
+					       void **args, size_t shared, cudaStream_t stream)
+{
+	return __cudaLaunchKernel(kernel, grid, block, args, shared, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream)
+{
+	return cudaEventRecord(event, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
+						     unsigned flags)
+{
+	return cudaEventRecordWithFlags(event, own(stream), flags);
+}
+
+FGV_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 grid, dim3 block, void **args,
+					     size_t shared, cudaStream_t stream)
+{
+	return cudaLaunchKernel(func, grid, block, args, shared, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func,
+						void **args)
+{
+	cudaLaunchConfig_t mine;
+
+	if (!config)
+		return cudaLaunchKernelExC(NULL, func, args);
+	mine = *config;
+	mine.stream = own(config->stream);
+	return cudaLaunchKernelExC(&mine, func, args);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
+				       enum cudaMemcpyKind kind)
+{
+	return cudaMemcpyAsync(dst, src, count, kind, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
+					    enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return cudaMemcpyAsync(dst, src, count, kind, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count,
+					       size_t offset, enum cudaMemcpyKind kind)
+{
+	return cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
+						    size_t count, size_t offset,
+						    enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
+						 size_t offset, enum cudaMemcpyKind kind)
+{
+	return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count,
+						      size_t offset, enum cudaMemcpyKind kind,
+						      cudaStream_t stream)
+{
+	return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemset_ptds(void *ptr, int value, size_t count)
+{
+	return cudaMemsetAsync(ptr, value, count, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *ptr, int value, size_t count, cudaStream_t stream)
+{
+	return cudaMemsetAsync(ptr, value, count, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemset2D_ptds(void *ptr, size_t pitch, int value, size_t width,
+					 size_t height)
+{
+	return cudaMemset2DAsync(ptr, pitch, value, width, height, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *ptr, size_t pitch, int value, size_t width,
+					      size_t height, cudaStream_t stream)
+{
+	return cudaMemset2DAsync(ptr, pitch, value, width, height, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags)
+{
+	return cudaStreamGetFlags(own(stream), flags);
+}
+
+FGV_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority)
+{
+	return cudaStreamGetPriority(own(stream), priority);
+}
+
+FGV_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream)
+{
+	return cudaStreamQuery(own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream)
+{
+	return cudaStreamSynchronize(own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event,
+						unsigned flags)
+{
+	return cudaStreamWaitEvent(own(stream), event, flags);
+}

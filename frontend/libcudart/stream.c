@@ -1,0 +1,217 @@
+/*
+ * Streams.
+ */
+#include "frontend/client/object.h"
+#include "frontend/libcudart/cudart.h"
+
+/* Higher priorities are lower numbers; CUDA's range on every GPU since Volta. */
+#define PRIORITY_LEAST	  0
+#define PRIORITY_GREATEST (-5)
+
+static bool is_legacy(cudaStream_t stream)
+{
+	return !stream || stream == cudaStreamLegacy;
+}
+
+static bool find(cudaStream_t stream, struct fgv_object_info *info)
+{
+	return fgv_object_find(FGV_OBJECT_STREAM, stream, info);
+}
+
+/* An ordinary stream, which waits for the legacy one and it for this. */
+static cudaError_t own_default_stream(struct fgv_lane *lane, uint32_t *handle)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+	CUresult res;
+
+	if (!self->default_stream) {
+		res = fgv_call_stream_create(lane, cudaStreamDefault, PRIORITY_LEAST,
+					     &self->default_stream);
+		if (res)
+			return fgv_error_from(res);
+	}
+	*handle = self->default_stream;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle)
+{
+	struct fgv_object_info info;
+
+	if (is_legacy(stream)) {
+		*handle = 0;
+		return cudaSuccess;
+	}
+	if (stream == cudaStreamPerThread)
+		return own_default_stream(lane, handle);
+	if (!find(stream, &info))
+		return cudaErrorInvalidResourceHandle;
+	*handle = info.handle;
+	return cudaSuccess;
+}
+
+static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority)
+{
+	struct fgv_object_info info = {.flags = flags};
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	if (!stream || (flags & ~(unsigned)cudaStreamNonBlocking))
+		return cudaErrorInvalidValue;
+	if (priority > PRIORITY_LEAST)
+		priority = PRIORITY_LEAST;
+	if (priority < PRIORITY_GREATEST)
+		priority = PRIORITY_GREATEST;
+	info.priority = priority;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_call_stream_create(lane, flags, priority, &info.handle));
+	if (!error) {
+		*stream = fgv_object_create(FGV_OBJECT_STREAM, &info);
+		if (!*stream) {
+			fgv_post_stream_destroy(lane, info.handle);
+			error = cudaErrorMemoryAllocation;
+		}
+	}
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
+{
+	return fgv_error_set(create(pStream, cudaStreamDefault, PRIORITY_LEAST));
+}
+
+FGV_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)
+{
+	return fgv_error_set(create(pStream, flags, PRIORITY_LEAST));
+}
+
+FGV_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
+						    int priority)
+{
+	return fgv_error_set(create(pStream, flags, priority));
+}
+
+static cudaError_t destroy(cudaStream_t stream)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info))
+		error = fgv_error_from(fgv_post_stream_destroy(lane, info.handle));
+	else
+		error = cudaErrorInvalidResourceHandle;
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	return fgv_error_set(destroy(stream));
+}
+
+/* One of the calls that ask about a stream. */
+static cudaError_t ask(cudaStream_t stream, CUresult (*call)(struct fgv_lane *, uint32_t))
+{
+	struct fgv_lane *lane;
+	uint32_t handle;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	error = fgv_stream_handle(lane, stream, &handle);
+	if (!error)
+		error = fgv_error_from(call(lane, handle));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	return fgv_error_set(ask(stream, fgv_call_stream_sync));
+}
+
+FGV_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	return fgv_error_set(ask(stream, fgv_call_stream_query));
+}
+
+static cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	uint32_t handle;
+	cudaError_t error;
+
+	if (flags & ~(unsigned)cudaEventWaitExternal)
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	if (!fgv_object_find(FGV_OBJECT_EVENT, event, &info))
+		error = cudaErrorInvalidResourceHandle;
+	else if (flags) /* only a stream that is being captured knows external events */
+		error = cudaErrorIllegalState;
+	else
+		error = fgv_stream_handle(lane, stream, &handle);
+	if (!error)
+		error = fgv_error_from(fgv_post_stream_wait_event(lane, handle, info.handle));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+					   unsigned int flags)
+{
+	return fgv_error_set(wait_event(stream, event, flags));
+}
+
+/* How @stream was created; the default streams are as cudaStreamCreate() makes them. */
+static cudaError_t describe(cudaStream_t stream, struct fgv_object_info *info)
+{
+	if (is_legacy(stream) || stream == cudaStreamPerThread)
+		*info = (struct fgv_object_info){.priority = PRIORITY_LEAST};
+	else if (!find(stream, info))
+		return cudaErrorInvalidResourceHandle;
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
+{
+	struct fgv_object_info info;
+	cudaError_t error = flags ? describe(hStream, &info) : cudaErrorInvalidValue;
+
+	if (!error)
+		*flags = info.flags;
+	return fgv_error_set(error);
+}
+
+FGV_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
+{
+	struct fgv_object_info info;
+	cudaError_t error = priority ? describe(hStream, &info) : cudaErrorInvalidValue;
+
+	if (!error)
+		*priority = info.priority;
+	return fgv_error_set(error);
+}
+
+FGV_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return fgv_error_set(error);
+	fgv_lane_leave(lane);
+	if (leastPriority)
+		*leastPriority = PRIORITY_LEAST;
+	if (greatestPriority)
+		*greatestPriority = PRIORITY_GREATEST;
+	return cudaSuccess;
+}

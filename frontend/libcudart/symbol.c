@@ -1,0 +1,113 @@
+/*
+ * Variables of modules, by what stands for them in the program.
+ */
+#include "frontend/client/registry.h"
+#include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/memcpy.h"
+
+/* The variable that @symbol stands for, with its address. */
+static cudaError_t find(const void *symbol, const struct fgv_variable **variable)
+{
+	struct fgv_variable *found = fgv_registry_variable(symbol);
+	struct fgv_lane *lane;
+	cudaError_t error;
+	CUresult res;
+
+	if (!found)
+		return cudaErrorInvalidSymbol;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	res = fgv_variable_need(lane, found);
+	fgv_lane_leave(lane);
+	if (res == CUDA_ERROR_NOT_FOUND)
+		return cudaErrorInvalidSymbol;
+	*variable = found;
+	return fgv_error_from(res);
+}
+
+/* The address of [@offset, @offset + @count) in the variable. */
+static cudaError_t find_part(const void *symbol, size_t count, size_t offset, void **part)
+{
+	const struct fgv_variable *variable;
+	cudaError_t error = find(symbol, &variable);
+
+	if (error)
+		return error;
+	if (offset > variable->size || count > variable->size - offset)
+		return cudaErrorInvalidValue;
+	*part = (void *)(uintptr_t)(variable->address + offset);
+	return cudaSuccess;
+}
+
+static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset,
+			   enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	void *part;
+	cudaError_t error;
+
+	if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
+	    kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	error = find_part(symbol, count, offset, &part);
+	return error ? error : fgv_memcpy(part, src, count, kind, stream);
+}
+
+static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset,
+			     enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	void *part;
+	cudaError_t error;
+
+	if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
+	    kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	error = find_part(symbol, count, offset, &part);
+	return error ? error : fgv_memcpy(dst, part, count, kind, stream);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
+					  size_t offset, enum cudaMemcpyKind kind)
+{
+	return fgv_error_set(copy_to(symbol, src, count, offset, kind, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+					       size_t offset, enum cudaMemcpyKind kind,
+					       cudaStream_t stream)
+{
+	return fgv_error_set(copy_to(symbol, src, count, offset, kind, stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
+					    size_t offset, enum cudaMemcpyKind kind)
+{
+	return fgv_error_set(copy_from(dst, symbol, count, offset, kind, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+						 size_t offset, enum cudaMemcpyKind kind,
+						 cudaStream_t stream)
+{
+	return fgv_error_set(copy_from(dst, symbol, count, offset, kind, stream));
+}
+
+FGV_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)
+{
+	if (!devPtr)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(find_part(symbol, 0, 0, devPtr));
+}
+
+FGV_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
+{
+	const struct fgv_variable *variable;
+	cudaError_t error;
+
+	if (!size)
+		return fgv_error_set(cudaErrorInvalidValue);
+	error = find(symbol, &variable);
+	if (!error)
+		*size = variable->size;
+	return fgv_error_set(error);
+}

@@ -1,0 +1,12 @@
+/*
+ * What all stubs do.
+ */
+#include "frontend/libcudart/unsupported.h"
+
+#include "frontend/libcudart/cudart.h"
+
+int fgv_unsupported_call(struct fgv_unsupported *unsupported)
+{
+	fgv_stats_unsupported(unsupported);
+	return fgv_error_set(cudaErrorNotSupported);
+}

@@ -1,0 +1,17 @@
+/* The memory of one module; see arena.c. Private to ptx/. */
+#ifndef FGV_PTX_ARENA_H
+#define FGV_PTX_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ptx_arena;
+
+struct ptx_arena *fgv_ptx_arena_create(void);
+void fgv_ptx_arena_destroy(struct ptx_arena *arena);
+/* Zeroed, aligned to 16 bytes; NULL where there is no memory. */
+void *fgv_ptx_arena_get(struct ptx_arena *arena, size_t size);
+/* The one copy of these bytes, NUL-terminated; NULL where there is no memory. */
+const char *fgv_ptx_arena_intern(struct ptx_arena *arena, const char *text, size_t length);
+
+#endif

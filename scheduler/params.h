@@ -1,0 +1,26 @@
+/*
+ * The parameters of one GPU's scheduler. fgv_sched_params_init() gives the defaults, which
+ * are the paper's for a GPU that cannot preempt (sections 3.2.1 and 3.2.3). They are copied
+ * at creation and do not change afterwards.
+ */
+#ifndef FGV_SCHEDULER_PARAMS_H
+#define FGV_SCHEDULER_PARAMS_H
+
+#include <stdint.h>
+
+#define FGV_SCHED_WEIGHT_MAX	      1000000u
+#define FGV_SCHED_SLICE_NS	      6000000ull  /* a GPU that cannot preempt */
+#define FGV_SCHED_PREEMPTIVE_SLICE_NS 30000000ull /* one that can */
+
+struct fgv_sched_params {
+	uint64_t slice_ns;		/* of a grant; at least 1 */
+	uint64_t awake_lead_ns;		/* the next in line is awake this long before its turn */
+	uint64_t starve_ns;		/* the watchdog's bound; 0: no watchdog */
+	uint64_t interactive_window_ns; /* of granted time, over which calls are counted */
+	uint32_t interactive_calls;	/* interactive: more synchronous calls than this in it */
+	uint64_t first_tag;		/* where virtual time begins */
+};
+
+void fgv_sched_params_init(struct fgv_sched_params *params);
+
+#endif

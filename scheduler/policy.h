@@ -1,0 +1,203 @@
+/*
+ * What a scheduling policy is: one file with one `const struct fgv_policy` table. The core
+ * (sched.c) keeps the sessions, the grants, the accounting and the watchdog; the policy
+ * decides which vGPU is next. A new policy is a file policy_<name>.c, its table in
+ * policy.c's list, a row in the tests' list, and a line in fairgv-backend.conf(5).
+ *
+ * Rules for every operation: no clock, no thread, no I/O, no lock; time comes as now_ns,
+ * which never moves back. Operations of one scheduler never run at the same time. They must
+ * not call the core. Only attach may allocate or fail. O(log n) or better in the number of
+ * vGPUs for all but tick, attach and detach.
+ *
+ * A policy sees vGPUs. The sessions inside one share equally, which is the core's doing.
+ *
+ * Shapes that the table leaves room for: several grants at once (max_grants; spatial
+ * sharing puts its share of the multiprocessors beside slice_ns in struct fgv_policy_grant),
+ * quotas that change with the load (grant), requests and limits (pick may answer NULL while
+ * somebody waits, and tick says when to ask again), strict priority with gap filling (pick,
+ * and preempts when the urgent one wakes). Placement on several GPUs happens before: one
+ * scheduler per GPU, and fgv_sched_load() to choose by.
+ */
+#ifndef FGV_SCHEDULER_POLICY_H
+#define FGV_SCHEDULER_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/params.h"
+
+#define FGV_POLICY_VGPU_BYTES	 96  /* a policy's own memory in each vGPU */
+#define FGV_POLICY_STATE_BYTES	 128 /* and for itself */
+#define FGV_POLICY_NO_TICK	 UINT64_MAX
+#define FGV_POLICY_NEVER_STARVES UINT64_MAX
+
+/* A vGPU as a policy sees it. All but own[] is the core's, to be read only. */
+struct fgv_policy_vgpu {
+	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
+	uint64_t id;					      /* unique, in order of attachment */
+	uint32_t weight;				      /* 1 to FGV_SCHED_WEIGHT_MAX */
+	uint32_t waiting;				      /* sessions that ask for the grant */
+	uint32_t holding;				      /* sessions that hold one */
+};
+
+/* One GPU's scheduler as a policy sees it; @state is the policy's, zero before init. */
+struct fgv_policy_gpu {
+	_Alignas(8) unsigned char state[FGV_POLICY_STATE_BYTES];
+	const struct fgv_sched_params *params;
+};
+
+/* What a grant carries. The core fills in the defaults, the policy's grant changes them. */
+struct fgv_policy_grant {
+	uint64_t slice_ns;
+};
+
+/* The tags of a vGPU under a policy that has such; for tests, figures and statistics. */
+struct fgv_policy_tags {
+	uint64_t start_ns;
+	uint64_t virtual_ns;
+};
+
+/* How somebody waits who has nothing to do. */
+enum fgv_policy_wait {
+	FGV_POLICY_WAIT_BLOCK, /* spins for a bounded time, then sleeps until woken */
+	FGV_POLICY_WAIT_YIELD, /* spins for a bounded time, then lets others run, and so on */
+	FGV_POLICY_WAIT_POLL,  /* spins */
+};
+
+enum fgv_policy_cosched {
+	FGV_POLICY_COSCHED_NONE,
+	FGV_POLICY_COSCHED_GPU, /* the GPU's choice wakes and favours the vCPU (algorithms 3, 4) */
+	FGV_POLICY_COSCHED_CPU, /* the CPU's choice asks for the vGPU (algorithms 1, 2) */
+};
+
+struct fgv_policy {
+	const char *name;
+
+	/*
+	 * What the policy expects of those who drive it, the core and the vGPU processes. By
+	 * default (all zero) a grant means: the slice is GPU time, measured; giving back means
+	 * drained; who has nothing to do gives back.
+	 *
+	 * time_shared: the slice is time by the clock, giving back means to submit nothing
+	 * more while work may still be on the GPU, and the core charges the time that a grant
+	 * was held, whatever was reported. This is how schedulers for processors treat a GPU.
+	 */
+	bool time_shared;
+	enum fgv_policy_wait gpu_wait;	 /* a holder without a request; POLL: keeps the grant */
+	enum fgv_policy_wait guest_wait; /* the guest's vCPU without a reply */
+	enum fgv_policy_cosched cosched;
+
+	/* Grants that may be out at once; 0 means one. Ignored where pick is left out. */
+	uint32_t max_grants;
+
+	/*
+	 * The watchdog's bound under this policy; 0 means that of the parameters, and
+	 * FGV_POLICY_NEVER_STARVES that the policy starves on purpose (strict priority).
+	 */
+	uint64_t starve_ns;
+
+	/*
+	 * Once, before any other. state is zero. Left out: nothing to prepare.
+	 */
+	void (*init)(struct fgv_policy_gpu *gpu, uint64_t now_ns);
+
+	/* Once, as the last; every vGPU has been detached. Left out: nothing to undo. */
+	void (*fini)(struct fgv_policy_gpu *gpu);
+
+	/*
+	 * A vGPU appears, idle: waiting and holding are 0, own[] is zero. A negative errno
+	 * refuses it. Left out: nothing to prepare.
+	 */
+	int (*attach)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/* A vGPU goes; it is idle, after sleep. Left out: nothing to undo. */
+	void (*detach)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu);
+
+	/*
+	 * An idle vGPU becomes active: its first session asks, waiting is 1. Further sessions
+	 * that ask are not announced: pick reads waiting. After a change of policy also for
+	 * vGPUs whose sessions hold a grant. Left out together with sleep, if pick is.
+	 */
+	void (*wake)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/*
+	 * An active vGPU becomes idle: no session of it waits or holds. Everything that it
+	 * used has been charged. It must not be picked until it wakes.
+	 */
+	void (*sleep)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/*
+	 * A grant is free and somebody waits: which active vGPU with waiting > 0 gets it? The
+	 * answer is granted, now. NULL leaves the grant free until the next event or tick;
+	 * the watchdog notices who waits beside an idle GPU. Left out: there is no queue, and
+	 * whoever asks gets a grant at once, for as long as he likes.
+	 */
+	struct fgv_policy_vgpu *(*pick)(struct fgv_policy_gpu *gpu, uint64_t now_ns);
+
+	/*
+	 * Which vGPU would pick give if @holder gave back after another @used_ns and still
+	 * wanted more? Must change nothing. Asked shortly before the end of a slice, so that
+	 * the successor is awake in time. Wrong answers cost time, not fairness. Left out:
+	 * nobody is woken early.
+	 */
+	struct fgv_policy_vgpu *(*next)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+					uint64_t used_ns, uint64_t now_ns);
+
+	/*
+	 * vgpu is about to be granted: change what the grant carries. Left out: a slice of
+	 * the parameters' length.
+	 */
+	void (*grant)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+		      struct fgv_policy_grant *grant, uint64_t now_ns);
+
+	/*
+	 * vgpu used the GPU for used_ns (time_shared: held it). During a grant or at its end,
+	 * always before put and sleep. The sum of all is what it used; nothing is charged
+	 * twice. Left out: the policy does not care.
+	 */
+	void (*charge)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t used_ns,
+		       uint64_t now_ns);
+
+	/*
+	 * A session of vgpu has given its grant back. waiting counts it again if it wants more;
+	 * if the vGPU has become idle, sleep follows. Left out: pick does not care in which
+	 * order grants came back.
+	 */
+	void (*put)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/*
+	 * vgpu has just been woken, or (cosched CPU) its vCPU is about to run on a processor:
+	 * must the holders give back now, before their slices end? After true the policy's
+	 * next pick should be vgpu. Called with vgpu active only. Left out: never.
+	 */
+	bool (*preempts)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool vcpu_runs,
+			 uint64_t now_ns);
+
+	/*
+	 * Called at or after the time that the last call returned, first when a vGPU wakes;
+	 * returns when to be called next, or FGV_POLICY_NO_TICK: when a vGPU wakes again.
+	 * Left out: never called.
+	 */
+	uint64_t (*tick)(struct fgv_policy_gpu *gpu, uint64_t now_ns);
+
+	/* vgpu->weight has changed, from @old. Left out: weight is read where it is used. */
+	void (*set_weight)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old);
+
+	/* The vGPU's tags, or false. Left out: there are none. */
+	bool (*tags)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
+		     struct fgv_policy_tags *tags);
+};
+
+extern const struct fgv_policy fgv_policy_fair;
+extern const struct fgv_policy fgv_policy_credit_poll;
+extern const struct fgv_policy fgv_policy_credit_hs;
+extern const struct fgv_policy fgv_policy_strict_co;
+extern const struct fgv_policy fgv_policy_none;
+
+/* All of them, ending with NULL; the first is the default. */
+extern const struct fgv_policy *const fgv_policies[];
+
+/* By its name, or NULL. */
+const struct fgv_policy *fgv_policy_find(const char *name);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * Set-up of a scheduler: its vGPUs, their sessions, weights, and the change of policy. What
+ * happens while it runs is in sched_grant.c.
+ */
+#include "scheduler/sched_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* A node of a queue is a cache line; the trees are walked at every charge. */
+#define LINE 64
+
+_Static_assert(sizeof(struct fgv_sfq_node) == LINE, "a node is one cache line");
+
+static void *zeroed_lines(size_t size)
+{
+	size_t rounded = fgv_align_up(size, LINE);
+	void *memory = aligned_alloc(LINE, rounded);
+
+	return memory != NULL ? memset(memory, 0, rounded) : NULL;
+}
+
+void fgv_sched_params_init(struct fgv_sched_params *params)
+{
+	*params = (struct fgv_sched_params){
+		.slice_ns = FGV_SCHED_SLICE_NS,
+		.awake_lead_ns = 200000,
+		.starve_ns = 10000000000ull,
+		.interactive_window_ns = 10000000,
+		.interactive_calls = 10,
+	};
+}
+
+static void start_policy(struct fgv_sched *sched, const struct fgv_policy *policy, uint64_t now_ns)
+{
+	sched->policy = policy;
+	sched->gpu = (struct fgv_policy_gpu){.params = &sched->params};
+	sched->tick_ns = FGV_SCHED_NEVER;
+	if (policy->init != NULL)
+		policy->init(&sched->gpu, now_ns);
+}
+
+static void stop_policy(struct fgv_sched *sched)
+{
+	if (sched->policy->fini != NULL)
+		sched->policy->fini(&sched->gpu);
+}
+
+int fgv_sched_create(struct fgv_sched **out, const struct fgv_policy *policy,
+		     const struct fgv_sched_params *params, uint64_t now_ns)
+{
+	struct fgv_sched *sched;
+
+	if (params != NULL && params->slice_ns == 0)
+		return -EINVAL;
+	sched = calloc(1, sizeof(*sched));
+	if (sched == NULL)
+		return -ENOMEM;
+	if (params != NULL)
+		sched->params = *params;
+	else
+		fgv_sched_params_init(&sched->params);
+	LIST_INIT(&sched->vgpus);
+	TAILQ_INIT(&sched->waiting);
+	TAILQ_INIT(&sched->holding);
+	sched->now_ns = now_ns;
+	sched->free_since_ns = now_ns;
+	sched->watch_ns = now_ns + sched->params.starve_ns / 4;
+	start_policy(sched, policy, now_ns);
+	*out = sched;
+	return 0;
+}
+
+void fgv_sched_destroy(struct fgv_sched *sched)
+{
+	struct fgv_sched_vgpu *vgpu;
+	struct fgv_sched_session *session;
+
+	if (sched == NULL)
+		return;
+	while ((vgpu = LIST_FIRST(&sched->vgpus)) != NULL) {
+		while ((session = LIST_FIRST(&vgpu->all)) != NULL)
+			fgv_sched_detach_session(session, 0, sched->now_ns);
+		fgv_sched_detach_vgpu(vgpu);
+	}
+	stop_policy(sched);
+	free(sched);
+}
+
+/* --- Change of policy ------------------------------------------------------ */
+
+static void policy_detach(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu)
+{
+	const struct fgv_policy *policy = sched->policy;
+
+	if (vgpu_active(vgpu) && policy->sleep != NULL)
+		policy->sleep(&sched->gpu, &vgpu->pub, sched->now_ns);
+	if (policy->detach != NULL)
+		policy->detach(&sched->gpu, &vgpu->pub);
+}
+
+static int policy_attach(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu)
+{
+	const struct fgv_policy *policy = sched->policy;
+	int err = 0;
+
+	memset(vgpu->pub.own, 0, sizeof(vgpu->pub.own));
+	if (policy->attach != NULL)
+		err = policy->attach(&sched->gpu, &vgpu->pub, sched->now_ns);
+	if (err == 0 && vgpu_active(vgpu))
+		fgv_sched_wake(vgpu);
+	return err;
+}
+
+/* Attaches all; on failure none. */
+static int attach_all(struct fgv_sched *sched)
+{
+	struct fgv_sched_vgpu *vgpu, *done;
+	int err;
+
+	LIST_FOREACH(vgpu, &sched->vgpus, link) {
+		err = policy_attach(sched, vgpu);
+		if (err != 0)
+			goto detach;
+	}
+	return 0;
+detach:
+	LIST_FOREACH(done, &sched->vgpus, link) {
+		if (done == vgpu)
+			break;
+		policy_detach(sched, done);
+	}
+	return err;
+}
+
+int fgv_sched_set_policy(struct fgv_sched *sched, const struct fgv_policy *policy, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu;
+	struct fgv_sched_session *session;
+	int err;
+
+	now_ns = sched_advance(sched, now_ns);
+	fgv_sched_settle(sched, now_ns);
+	LIST_FOREACH(vgpu, &sched->vgpus, link)
+		policy_detach(sched, vgpu);
+	stop_policy(sched);
+	start_policy(sched, policy, now_ns);
+	err = attach_all(sched);
+	if (err != 0) {
+		stop_policy(sched);
+		start_policy(sched, &fgv_policy_fair, now_ns);
+		attach_all(sched); /* fair's attach cannot fail */
+	}
+	TAILQ_FOREACH(session, &sched->holding, state_link) {
+		session->revoke = false;
+		session->settled_ns = now_ns;
+	}
+	fgv_sched_watch_reset(sched, now_ns);
+	return err;
+}
+
+const struct fgv_policy *fgv_sched_policy(const struct fgv_sched *sched)
+{
+	return sched->policy;
+}
+
+/* --- vGPUs and sessions ---------------------------------------------------- */
+
+int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner, uint64_t now_ns,
+			  struct fgv_sched_vgpu **out)
+{
+	struct fgv_sched_vgpu *vgpu;
+	int err;
+
+	sched_advance(sched, now_ns);
+	if (weight == 0 || weight > FGV_SCHED_WEIGHT_MAX)
+		return -EINVAL;
+	vgpu = zeroed_lines(sizeof(*vgpu));
+	if (vgpu == NULL)
+		return -ENOMEM;
+	vgpu->sched = sched;
+	vgpu->owner = owner;
+	vgpu->pub.id = sched->next_id++;
+	vgpu->pub.weight = weight;
+	vgpu->seen_service = sched->service;
+	LIST_INIT(&vgpu->all);
+	fgv_sfq_init(&vgpu->sessions, sched->params.first_tag);
+	err = policy_attach(sched, vgpu);
+	if (err != 0) {
+		free(vgpu);
+		return err;
+	}
+	LIST_INSERT_HEAD(&sched->vgpus, vgpu, link);
+	sched->load.vgpus++;
+	*out = vgpu;
+	return 0;
+}
+
+int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu)
+{
+	if (!LIST_EMPTY(&vgpu->all))
+		return -EBUSY;
+	policy_detach(vgpu->sched, vgpu);
+	LIST_REMOVE(vgpu, link);
+	vgpu->sched->load.vgpus--;
+	free(vgpu);
+	return 0;
+}
+
+int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	uint32_t old = vgpu->pub.weight;
+
+	if (weight == 0 || weight > FGV_SCHED_WEIGHT_MAX)
+		return -EINVAL;
+	if (vgpu_active(vgpu))
+		sched->load.active_weight += (uint64_t)weight - old;
+	vgpu->pub.weight = weight;
+	if (sched->policy->set_weight != NULL)
+		sched->policy->set_weight(&sched->gpu, &vgpu->pub, old);
+	return 0;
+}
+
+int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
+			     struct fgv_sched_session **out)
+{
+	struct fgv_sched_session *session = zeroed_lines(sizeof(*session));
+
+	sched_advance(vgpu->sched, now_ns);
+	if (session == NULL)
+		return -ENOMEM;
+	session->vgpu = vgpu;
+	session->owner = owner;
+	session->vcpu = -1;
+	fgv_sfq_node_init(&vgpu->sessions, &session->node, vgpu->sched->next_id++, 1);
+	LIST_INSERT_HEAD(&vgpu->all, session, vgpu_link);
+	vgpu->sched->load.sessions++;
+	*out = session;
+	return 0;
+}
+
+static void add_stats(struct fgv_sched_stats *sum, const struct fgv_sched_stats *stats)
+{
+	sum->gpu_ns += stats->gpu_ns;
+	sum->held_ns += stats->held_ns;
+	sum->grants += stats->grants;
+	sum->overruns += stats->overruns;
+	sum->overrun_ns += stats->overrun_ns;
+	fgv_hist_merge(&sum->wait, &stats->wait);
+}
+
+void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+{
+	struct fgv_sched *sched = session->vgpu->sched;
+
+	if (session->state == SESSION_HOLDING)
+		fgv_sched_release(session, used_ns, false, now_ns);
+	fgv_sched_withdraw(session, now_ns);
+	if (sched->told_awake == session)
+		sched->told_awake = NULL;
+	LIST_REMOVE(session, vgpu_link);
+	add_stats(&session->vgpu->gone, &session->stats);
+	sched->load.sessions--;
+	free(session);
+}
+
+/* --- Looking at it --------------------------------------------------------- */
+
+void *fgv_sched_vgpu_owner(const struct fgv_sched_vgpu *vgpu)
+{
+	return vgpu->owner;
+}
+
+void *fgv_sched_session_owner(const struct fgv_sched_session *session)
+{
+	return session->owner;
+}
+
+struct fgv_sched_vgpu *fgv_sched_session_vgpu(const struct fgv_sched_session *session)
+{
+	return session->vgpu;
+}
+
+void fgv_sched_vgpu_stats(const struct fgv_sched_vgpu *vgpu, struct fgv_sched_stats *stats)
+{
+	const struct fgv_sched_session *session;
+
+	*stats = vgpu->gone;
+	LIST_FOREACH(session, &vgpu->all, vgpu_link)
+		add_stats(stats, &session->stats);
+}
+
+const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_session *session)
+{
+	return &session->stats;
+}
+
+uint32_t fgv_sched_vgpu_weight(const struct fgv_sched_vgpu *vgpu)
+{
+	return vgpu->pub.weight;
+}
+
+bool fgv_sched_interactive(const struct fgv_sched_session *session)
+{
+	return session->interactive;
+}
+
+bool fgv_sched_tags(const struct fgv_sched_vgpu *vgpu, struct fgv_policy_tags *tags)
+{
+	const struct fgv_sched *sched = vgpu->sched;
+
+	return sched->policy->tags != NULL && sched->policy->tags(&sched->gpu, &vgpu->pub, tags);
+}
+
+void fgv_sched_load(const struct fgv_sched *sched, struct fgv_sched_load *load)
+{
+	*load = sched->load;
+}

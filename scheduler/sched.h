@@ -1,0 +1,191 @@
+/*
+ * The scheduler of one GPU: who holds the grant, the right to put work on it. A pure
+ * library: no clock, no thread, no I/O. The driver (the daemon with the real clock,
+ * fairgv-sim with a virtual one, a test with any) reports events, with the time of each, and
+ * then asks for decisions until there are none:
+ *
+ *	fgv_sched_request(session, now);
+ *	while (fgv_sched_decide(sched, now, &d))
+ *		carry_out(&d);
+ *	set_timer(fgv_sched_next_ns(sched, now));
+ *
+ * VMs have a vGPU each, weighed against each other by the policy (policy.h). The sessions
+ * of a vGPU share its part equally. A session is idle, waiting or holding:
+ *
+ *	idle --request--> waiting --FGV_SCHED_GRANT--> holding --release--> idle or waiting
+ *	waiting --withdraw--> idle
+ *
+ * Times are nanoseconds of one clock that does not go back; an earlier time counts as the
+ * latest seen. What a vGPU process reports (used_ns, counts) is not trusted: usage is cut
+ * at the time that the grant was held. Functions return 0 or a negative errno. One thread
+ * at a time per scheduler. Memory is allocated by create and attach only.
+ */
+#ifndef FGV_SCHEDULER_SCHED_H
+#define FGV_SCHEDULER_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scheduler/hist.h"
+#include "scheduler/params.h"
+#include "scheduler/policy.h"
+
+#define FGV_SCHED_NO_LIMIT UINT64_MAX /* a slice without end: nobody else wants the GPU */
+#define FGV_SCHED_HELD	   UINT64_MAX /* used_ns: charge all the time that the grant was held */
+#define FGV_SCHED_NEVER	   UINT64_MAX
+
+struct fgv_sched;
+struct fgv_sched_vgpu;
+struct fgv_sched_session;
+
+/* --- Set-up ---------------------------------------------------------------- */
+
+/* @params may be NULL for the defaults. -ENOMEM, -EINVAL (a slice of 0). */
+int fgv_sched_create(struct fgv_sched **out, const struct fgv_policy *policy,
+		     const struct fgv_sched_params *params, uint64_t now_ns);
+
+/* Frees the scheduler with all that is attached. NULL is allowed. */
+void fgv_sched_destroy(struct fgv_sched *sched);
+
+/*
+ * Changes the policy under running sessions: grants that are out stay out, and those too
+ * many under the new policy are asked back by decisions. If the new one fails to take a
+ * vGPU over, `fair` runs instead and the error is returned.
+ */
+int fgv_sched_set_policy(struct fgv_sched *sched, const struct fgv_policy *policy, uint64_t now_ns);
+const struct fgv_policy *fgv_sched_policy(const struct fgv_sched *sched);
+
+/* @owner is the driver's, given back by fgv_sched_vgpu_owner(). -EINVAL: weight. -ENOMEM. */
+int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner, uint64_t now_ns,
+			  struct fgv_sched_vgpu **out);
+
+/* -EBUSY while sessions are attached to it. Frees @vgpu. */
+int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu);
+
+/* Takes effect at the next decision; -EINVAL outside 1 to FGV_SCHED_WEIGHT_MAX. */
+int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight);
+
+/* The new session is idle. -ENOMEM. */
+int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
+			     struct fgv_sched_session **out);
+
+/*
+ * The session is gone, in whatever state; frees it. If it held a grant, @used_ns since its
+ * last charge is charged first: what its process had counted, or FGV_SCHED_HELD.
+ */
+void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
+
+void *fgv_sched_vgpu_owner(const struct fgv_sched_vgpu *vgpu);
+void *fgv_sched_session_owner(const struct fgv_sched_session *session);
+struct fgv_sched_vgpu *fgv_sched_session_vgpu(const struct fgv_sched_session *session);
+
+/* --- Events ---------------------------------------------------------------- */
+
+/* The session has work and asks for a grant. Nothing happens unless it is idle. */
+void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns);
+
+/* The session asks no more. Nothing happens unless it is waiting. */
+void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns);
+
+/*
+ * A holder has used @used_ns since its last charge and goes on. A driver does so for a
+ * holder without limit before it announces anybody else's request, because a newcomer
+ * starts at the virtual time, and that is as old as the holder's last charge. -EINVAL if
+ * the session holds nothing.
+ */
+int fgv_sched_charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
+
+/*
+ * A holder gives back: drained, with @used_ns since its last charge, however long; @more
+ * if it asks again at once. -EINVAL if the session holds nothing.
+ */
+int fgv_sched_release(struct fgv_sched_session *session, uint64_t used_ns, bool more,
+		      uint64_t now_ns);
+
+/* The guest made @count synchronous calls, the last one on its processor @vcpu. */
+void fgv_sched_sync_calls(struct fgv_sched_session *session, uint32_t count, int32_t vcpu,
+			  uint64_t now_ns);
+
+/* A vCPU of the VM is about to run on a processor (algorithm 1); for cosched CPU only. */
+void fgv_sched_vcpu_runs(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+
+/* --- Decisions ------------------------------------------------------------- */
+
+enum fgv_sched_action {
+	/*
+	 * The session holds the grant from now on, for slice_ns of GPU time (by the clock
+	 * under a time_shared policy) or FGV_SCHED_NO_LIMIT. If cosched, its guest is
+	 * CPU-GPU interactive: wake and favour the vCPU (algorithms 3 and 4).
+	 */
+	FGV_SCHED_GRANT,
+	/*
+	 * The holder's slice is now slice_ns, counted from now; 0: give back as soon as
+	 * drained. For a holder without limit when others come, or one that is preempted.
+	 */
+	FGV_SCHED_LIMIT,
+	/*
+	 * The waiting session is probably next, within awake_lead_ns: it should be awake.
+	 * cosched and vcpu are as they will be at its grant, for a driver that has a
+	 * processor to spare for waking the guest early too.
+	 */
+	FGV_SCHED_AWAKE,
+	/*
+	 * The watchdog: the policy lets this vGPU wait although it is owed owed_ns of GPU
+	 * time. Told once per wait. The driver may change to `fair`.
+	 */
+	FGV_SCHED_STARVED,
+};
+
+struct fgv_sched_decision {
+	enum fgv_sched_action action;
+	struct fgv_sched_session *session; /* valid until it is detached */
+	uint64_t slice_ns;		   /* GRANT, LIMIT */
+	uint64_t owed_ns;		   /* STARVED */
+	bool cosched;			   /* GRANT, AWAKE */
+	int32_t vcpu; /* with cosched: the last vCPU that waited; -1: unknown */
+};
+
+/* Fills in the next decision, already in force, or returns false if there is none now. */
+bool fgv_sched_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d);
+
+/* Ask again at this time even if nothing happens; FGV_SCHED_NEVER: no need. */
+uint64_t fgv_sched_next_ns(const struct fgv_sched *sched, uint64_t now_ns);
+
+/* Who gets the grant when the holder's slice ends; may be the holder; NULL: nobody waits. */
+struct fgv_sched_session *fgv_sched_successor(struct fgv_sched *sched, uint64_t now_ns);
+
+/* --- Looking at it --------------------------------------------------------- */
+
+struct fgv_sched_stats {
+	uint64_t gpu_ns;  /* as measured and reported */
+	uint64_t held_ns; /* of grants that have been given back */
+	uint64_t grants;
+	uint64_t overruns;    /* grants that used more than their slice */
+	uint64_t overrun_ns;  /* by how much, in all */
+	uint64_t starved;     /* times the watchdog reported (vGPU only) */
+	struct fgv_hist wait; /* from asking to the grant */
+};
+
+/* The sum over the vGPU's sessions, those gone included. */
+void fgv_sched_vgpu_stats(const struct fgv_sched_vgpu *vgpu, struct fgv_sched_stats *stats);
+const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_session *session);
+uint32_t fgv_sched_vgpu_weight(const struct fgv_sched_vgpu *vgpu);
+
+/* Is the session's guest CPU-GPU interactive, as judged over its last window? */
+bool fgv_sched_interactive(const struct fgv_sched_session *session);
+
+/* False if the policy has no tags. */
+bool fgv_sched_tags(const struct fgv_sched_vgpu *vgpu, struct fgv_policy_tags *tags);
+
+/* For choosing between GPUs. */
+struct fgv_sched_load {
+	uint64_t active_weight; /* of the vGPUs that wait or hold */
+	uint32_t vgpus;
+	uint32_t sessions;
+	uint32_t waiting; /* sessions */
+	uint32_t holding;
+};
+
+void fgv_sched_load(const struct fgv_sched *sched, struct fgv_sched_load *load);
+
+#endif

@@ -1,0 +1,450 @@
+/*
+ * What happens while a scheduler runs: sessions ask, hold and give back, usage is charged,
+ * and decisions are made. Invariants:
+ *
+ * - A session is in exactly one of the queues `waiting` and `holding`, or idle in neither;
+ *   its node is in its vGPU's queue unless it is idle.
+ * - A vGPU is active, and known to the policy as such, while a session of it is not idle.
+ * - A holder has no limit only while nobody waited since its grant.
+ */
+#include "scheduler/sched_priv.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+
+/* --- States ---------------------------------------------------------------- */
+
+/*
+ * Begins an event: brings the time up to it, and runs the tick if that was due before. A
+ * slice that ends with a tick is in it.
+ */
+static uint64_t enter(struct fgv_sched *sched, uint64_t now_ns)
+{
+	now_ns = sched_advance(sched, now_ns);
+	if (now_ns >= sched->tick_ns) {
+		fgv_sched_settle(sched, now_ns);
+		sched->tick_ns = sched->policy->tick(&sched->gpu, now_ns);
+	}
+	return now_ns;
+}
+
+static void ask_all_back(struct fgv_sched *sched)
+{
+	struct fgv_sched_session *holder;
+
+	TAILQ_FOREACH(holder, &sched->holding, state_link)
+		holder->revoke = true;
+}
+
+static void ask_policy_to_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+
+	if (sched->policy->preempts != NULL &&
+	    sched->policy->preempts(&sched->gpu, &vgpu->pub, vcpu_runs, now_ns))
+		ask_all_back(sched);
+}
+
+static void start_waiting(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+
+	session->state = SESSION_WAITING;
+	session->since_ns = now_ns;
+	TAILQ_INSERT_TAIL(&sched->waiting, session, state_link);
+	sched->load.waiting++;
+	vgpu->pub.waiting++;
+	fgv_sched_watch_wait(vgpu, now_ns);
+}
+
+/* The session waits and holds no more; so does its vGPU, if it was the last. */
+static void become_idle(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+
+	session->state = SESSION_IDLE;
+	fgv_sfq_deactivate(&vgpu->sessions, &session->node, now_ns);
+	if (vgpu_active(vgpu))
+		return;
+	sched->load.active_weight -= vgpu->pub.weight;
+	if (sched->policy->sleep != NULL)
+		sched->policy->sleep(&sched->gpu, &vgpu->pub, now_ns);
+}
+
+static void stop_waiting(struct fgv_sched_session *session)
+{
+	struct fgv_sched *sched = session->vgpu->sched;
+
+	TAILQ_REMOVE(&sched->waiting, session, state_link);
+	sched->load.waiting--;
+	session->vgpu->pub.waiting--;
+}
+
+void fgv_sched_wake(struct fgv_sched_vgpu *vgpu)
+{
+	struct fgv_sched *sched = vgpu->sched;
+
+	if (sched->policy->wake != NULL)
+		sched->policy->wake(&sched->gpu, &vgpu->pub, sched->now_ns);
+	if (sched->policy->tick != NULL && sched->tick_ns == FGV_SCHED_NEVER)
+		sched->tick_ns = sched->now_ns;
+}
+
+void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+	bool woken = !vgpu_active(vgpu);
+
+	now_ns = enter(sched, now_ns);
+	if (session->state != SESSION_IDLE)
+		return;
+	fgv_sfq_activate(&vgpu->sessions, &session->node, now_ns);
+	start_waiting(session, now_ns);
+	if (!woken)
+		return;
+	sched->load.active_weight += vgpu->pub.weight;
+	fgv_sched_wake(vgpu);
+	ask_policy_to_preempt(vgpu, false, now_ns);
+}
+
+void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	now_ns = enter(session->vgpu->sched, now_ns);
+	if (session->state != SESSION_WAITING)
+		return;
+	stop_waiting(session);
+	become_idle(session, now_ns);
+}
+
+/* --- Charging -------------------------------------------------------------- */
+
+/* Judges over a window of granted time: while offline a guest cannot make calls. */
+static void judge_interactive(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	const struct fgv_sched_params *params = &session->vgpu->sched->params;
+
+	if (session->state == SESSION_HOLDING) {
+		session->window_held_ns += now_ns - session->window_from_ns;
+		session->window_from_ns = now_ns;
+	}
+	if (session->window_held_ns < params->interactive_window_ns)
+		return;
+	session->interactive =
+		(double)session->window_calls * (double)params->interactive_window_ns >
+		(double)params->interactive_calls * (double)session->window_held_ns;
+	session->window_calls = 0;
+	session->window_held_ns = 0;
+}
+
+/* A grant cannot have used more than the time that it was held. */
+static uint64_t believable(const struct fgv_sched_session *session, uint64_t used_ns,
+			   uint64_t now_ns)
+{
+	uint64_t held_ns = now_ns - session->granted_ns;
+
+	if (session->vgpu->sched->policy->time_shared)
+		return used_ns == FGV_SCHED_HELD ? now_ns - session->settled_ns : used_ns;
+	return fgv_min_u64(used_ns, held_ns - fgv_min_u64(held_ns, session->charged_ns));
+}
+
+static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+
+	used_ns = believable(session, used_ns, now_ns);
+	session->charged_ns += used_ns;
+	session->stats.gpu_ns += used_ns;
+	if (sched->policy->time_shared)
+		used_ns = now_ns - session->settled_ns;
+	session->settled_ns = now_ns;
+	judge_interactive(session, now_ns);
+	fgv_sfq_charge(&vgpu->sessions, &session->node, used_ns);
+	if (sched->policy->charge != NULL)
+		sched->policy->charge(&sched->gpu, &vgpu->pub, used_ns, now_ns);
+	fgv_sched_watch_charge(vgpu, used_ns);
+}
+
+void fgv_sched_settle(struct fgv_sched *sched, uint64_t now_ns)
+{
+	struct fgv_sched_session *holder;
+
+	if (!sched->policy->time_shared)
+		return;
+	TAILQ_FOREACH(holder, &sched->holding, state_link)
+		charge(holder, 0, now_ns);
+}
+
+int fgv_sched_charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+{
+	now_ns = enter(session->vgpu->sched, now_ns);
+	if (session->state != SESSION_HOLDING)
+		return -EINVAL;
+	charge(session, used_ns, now_ns);
+	return 0;
+}
+
+/* By how much a grant that ends exceeded its slice; of one limited late by the clock. */
+static uint64_t overrun(const struct fgv_sched_session *session, uint64_t now_ns)
+{
+	uint64_t used_ns = session->charged_ns;
+
+	if (session->limit_from_ns != session->granted_ns ||
+	    session->vgpu->sched->policy->time_shared)
+		used_ns = now_ns - session->limit_from_ns;
+	return used_ns > session->slice_ns ? used_ns - session->slice_ns : 0;
+}
+
+int fgv_sched_release(struct fgv_sched_session *session, uint64_t used_ns, bool more,
+		      uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+	uint64_t over_ns;
+
+	now_ns = enter(sched, now_ns);
+	if (session->state != SESSION_HOLDING)
+		return -EINVAL;
+	charge(session, used_ns, now_ns);
+	over_ns = overrun(session, now_ns);
+	session->stats.held_ns += now_ns - session->granted_ns;
+	session->stats.overruns += over_ns > 0;
+	session->stats.overrun_ns += over_ns;
+	TAILQ_REMOVE(&sched->holding, session, state_link);
+	sched->told_awake = NULL;
+	sched->awake_done = false;
+	vgpu->pub.holding--;
+	if (--sched->load.holding == 0)
+		sched->free_since_ns = now_ns;
+	if (more)
+		start_waiting(session, now_ns);
+	else if (vgpu->pub.waiting > 0)
+		fgv_sched_watch_wait(vgpu, now_ns);
+	if (sched->policy->put != NULL)
+		sched->policy->put(&sched->gpu, &vgpu->pub, now_ns);
+	if (!more)
+		become_idle(session, now_ns);
+	return 0;
+}
+
+void fgv_sched_sync_calls(struct fgv_sched_session *session, uint32_t count, int32_t vcpu,
+			  uint64_t now_ns)
+{
+	session->window_calls += count;
+	session->vcpu = vcpu;
+	judge_interactive(session, enter(session->vgpu->sched, now_ns));
+}
+
+void fgv_sched_vcpu_runs(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+
+	now_ns = enter(sched, now_ns);
+	if (sched->policy->cosched != FGV_POLICY_COSCHED_CPU || !vgpu_active(vgpu))
+		return;
+	ask_policy_to_preempt(vgpu, true, now_ns);
+}
+
+/* --- Decisions ------------------------------------------------------------- */
+
+static uint32_t max_grants(const struct fgv_sched *sched)
+{
+	if (sched->policy->pick == NULL)
+		return UINT32_MAX;
+	return sched->policy->max_grants != 0 ? sched->policy->max_grants : 1;
+}
+
+static struct fgv_sched_session *first_waiting(const struct fgv_sched_vgpu *vgpu)
+{
+	struct fgv_sfq_node *node = fgv_sfq_first(&vgpu->sessions);
+
+	while (node != NULL && session_of(node)->state != SESSION_WAITING)
+		node = fgv_sfq_next(node);
+	return node != NULL ? session_of(node) : NULL;
+}
+
+static struct fgv_sched_session *pick(struct fgv_sched *sched, uint64_t now_ns)
+{
+	struct fgv_policy_vgpu *vgpu;
+
+	if (sched->policy->pick == NULL)
+		return TAILQ_FIRST(&sched->waiting);
+	vgpu = sched->policy->pick(&sched->gpu, now_ns);
+	return vgpu != NULL ? first_waiting(vgpu_of(vgpu)) : NULL;
+}
+
+static uint64_t slice_for(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_policy_grant grant = {.slice_ns = sched->params.slice_ns};
+
+	if (sched->policy->grant != NULL)
+		sched->policy->grant(&sched->gpu, &vgpu->pub, &grant, now_ns);
+	return grant.slice_ns;
+}
+
+static void start_holding(struct fgv_sched_session *session, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+
+	fgv_hist_add(&session->stats.wait, now_ns - session->since_ns);
+	session->stats.grants++;
+	stop_waiting(session);
+	session->state = SESSION_HOLDING;
+	session->granted_ns = session->settled_ns = session->limit_from_ns = now_ns;
+	session->window_from_ns = now_ns;
+	session->charged_ns = 0;
+	session->revoke = session->told_zero = false;
+	session->slice_ns = FGV_SCHED_NO_LIMIT;
+	TAILQ_INSERT_TAIL(&sched->holding, session, state_link);
+	sched->load.holding++;
+	sched->told_awake = NULL;
+	sched->awake_done = false;
+	vgpu->pub.holding++;
+	fgv_sched_watch_grant(vgpu);
+}
+
+static bool cosched(const struct fgv_sched_session *session)
+{
+	return session->vgpu->sched->policy->cosched == FGV_POLICY_COSCHED_GPU &&
+	       session->interactive;
+}
+
+static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
+{
+	struct fgv_sched_session *session;
+	uint64_t slice_ns;
+
+	if (sched->load.waiting == 0 || sched->load.holding >= max_grants(sched))
+		return false;
+	session = pick(sched, now_ns);
+	if (session == NULL)
+		return false;
+	slice_ns = slice_for(sched, session->vgpu, now_ns);
+	start_holding(session, now_ns);
+	if (sched->load.waiting > 0 && sched->policy->pick != NULL)
+		session->slice_ns = slice_ns;
+	*d = (struct fgv_sched_decision){
+		.action = FGV_SCHED_GRANT,
+		.session = session,
+		.slice_ns = session->slice_ns,
+		.cosched = cosched(session),
+		.vcpu = session->vcpu,
+	};
+	return true;
+}
+
+/* What a holder without limit may still use now that others wait: a slice since its last charge. */
+static uint64_t late_limit(struct fgv_sched *sched, const struct fgv_sched_session *holder,
+			   uint64_t now_ns)
+{
+	uint64_t slice_ns = slice_for(sched, holder->vgpu, now_ns);
+
+	return slice_ns - fgv_min_u64(slice_ns, now_ns - holder->settled_ns);
+}
+
+static bool decide_limit(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
+{
+	bool crowded = sched->load.holding > max_grants(sched);
+	bool wanted = sched->load.waiting > 0 && sched->policy->pick != NULL;
+	struct fgv_sched_session *holder;
+
+	TAILQ_FOREACH(holder, &sched->holding, state_link) {
+		if (crowded || holder->revoke) {
+			if (holder->told_zero)
+				continue;
+			holder->told_zero = true;
+			holder->slice_ns = 0;
+		} else if (wanted && holder->slice_ns == FGV_SCHED_NO_LIMIT) {
+			holder->slice_ns = late_limit(sched, holder, now_ns);
+		} else {
+			continue;
+		}
+		holder->limit_from_ns = now_ns;
+		sched->awake_done = false;
+		*d = (struct fgv_sched_decision){
+			.action = FGV_SCHED_LIMIT,
+			.session = holder,
+			.slice_ns = holder->slice_ns,
+		};
+		return true;
+	}
+	return false;
+}
+
+struct fgv_sched_session *fgv_sched_successor(struct fgv_sched *sched, uint64_t now_ns)
+{
+	struct fgv_sched_session *holder = TAILQ_FIRST(&sched->holding), *other;
+	struct fgv_policy_vgpu *next;
+	uint64_t used_ns;
+
+	if (holder == NULL || sched->load.waiting == 0 || sched->policy->next == NULL)
+		return NULL;
+	used_ns = holder->slice_ns == FGV_SCHED_NO_LIMIT ? 0 : holder->slice_ns;
+	used_ns -= fgv_min_u64(used_ns, holder->charged_ns);
+	next = sched->policy->next(&sched->gpu, &holder->vgpu->pub, used_ns, now_ns);
+	if (next == NULL)
+		return NULL;
+	other = first_waiting(vgpu_of(next));
+	if (next != &holder->vgpu->pub)
+		return other;
+	if (other == NULL || fgv_sfq_precedes(&holder->node, fgv_sfq_finish(&holder->node, used_ns),
+					      &other->node, other->node.start))
+		return holder;
+	return other;
+}
+
+/* When the successor of the holder whose slice ends first is to be awake. */
+static uint64_t awake_ns(const struct fgv_sched *sched)
+{
+	const struct fgv_sched_session *holder = TAILQ_FIRST(&sched->holding);
+	uint64_t end_ns;
+
+	if (sched->load.waiting == 0 || holder == NULL || sched->policy->next == NULL ||
+	    holder->slice_ns == FGV_SCHED_NO_LIMIT)
+		return FGV_SCHED_NEVER;
+	end_ns = holder->limit_from_ns + holder->slice_ns;
+	return end_ns - fgv_min_u64(end_ns, sched->params.awake_lead_ns);
+}
+
+static bool decide_awake(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
+{
+	struct fgv_sched_session *next;
+
+	if (now_ns < awake_ns(sched))
+		return false;
+	sched->awake_done = true;
+	next = fgv_sched_successor(sched, now_ns);
+	if (next == NULL || next == sched->told_awake)
+		return false;
+	sched->told_awake = next;
+	if (next->state != SESSION_WAITING)
+		return false;
+	*d = (struct fgv_sched_decision){
+		.action = FGV_SCHED_AWAKE,
+		.session = next,
+		.cosched = cosched(next),
+		.vcpu = next->vcpu,
+	};
+	return true;
+}
+
+bool fgv_sched_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
+{
+	now_ns = enter(sched, now_ns);
+	return decide_grant(sched, now_ns, d) || decide_limit(sched, now_ns, d) ||
+	       decide_awake(sched, now_ns, d) || fgv_sched_watch_decide(sched, now_ns, d);
+}
+
+uint64_t fgv_sched_next_ns(const struct fgv_sched *sched, uint64_t now_ns)
+{
+	uint64_t next_ns = fgv_min_u64(sched->tick_ns, fgv_sched_watch_ns(sched));
+
+	if (!sched->awake_done)
+		next_ns = fgv_min_u64(next_ns, awake_ns(sched));
+	return next_ns == FGV_SCHED_NEVER ? next_ns : fgv_max_u64(next_ns, now_ns);
+}

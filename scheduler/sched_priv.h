@@ -1,0 +1,125 @@
+/*
+ * The core's own structures, shared by sched.c (set-up), sched_grant.c (events and
+ * decisions) and sched_watch.c (the watchdog). Drivers see sched.h, policies policy.h.
+ */
+#ifndef FGV_SCHEDULER_SCHED_PRIV_H
+#define FGV_SCHEDULER_SCHED_PRIV_H
+
+#include <stddef.h>
+
+#include <bsd/sys/queue.h>
+
+#include "scheduler/sched.h"
+#include "scheduler/sfq.h"
+
+enum session_state { SESSION_IDLE, SESSION_WAITING, SESSION_HOLDING };
+
+struct fgv_sched_session {
+	struct fgv_sfq_node node; /* first: in its vGPU's queue while not idle */
+	struct fgv_sched_vgpu *vgpu;
+	void *owner;
+	enum session_state state;
+	TAILQ_ENTRY(fgv_sched_session) state_link; /* in waiting or holding */
+	LIST_ENTRY(fgv_sched_session) vgpu_link;
+
+	uint64_t since_ns;	/* waiting: since when */
+	uint64_t granted_ns;	/* holding: since when; likewise all to told_zero */
+	uint64_t charged_ns;	/* measured usage of this grant so far */
+	uint64_t settled_ns;	/* the time up to which it has been charged */
+	uint64_t slice_ns;	/* or FGV_SCHED_NO_LIMIT */
+	uint64_t limit_from_ns; /* when the slice began to count */
+	bool revoke;		/* the policy wants it back */
+	bool told_zero;		/* and has said so */
+
+	/* Is the guest interactive? Calls against granted time in the window so far. */
+	uint64_t window_held_ns;
+	uint64_t window_from_ns;
+	uint64_t window_calls;
+	int32_t vcpu;
+	bool interactive;
+
+	struct fgv_sched_stats stats;
+};
+
+TAILQ_HEAD(fgv_sched_queue, fgv_sched_session);
+
+struct fgv_sched_vgpu {
+	struct fgv_policy_vgpu pub; /* first */
+	struct fgv_sched *sched;
+	void *owner;
+	struct fgv_sfq sessions; /* those not idle */
+	LIST_HEAD(, fgv_sched_session) all;
+	LIST_ENTRY(fgv_sched_vgpu) link;
+
+	/* The watchdog's, see sched_watch.c. */
+	uint64_t passed_since_ns;
+	uint64_t seen_service;
+	int64_t owed;
+	bool starved_told;
+
+	struct fgv_sched_stats gone; /* of sessions that were detached */
+};
+
+struct fgv_sched {
+	struct fgv_policy_gpu gpu;
+	const struct fgv_policy *policy;
+	struct fgv_sched_params params;
+	LIST_HEAD(, fgv_sched_vgpu) vgpus;
+	struct fgv_sched_queue waiting; /* oldest request first */
+	struct fgv_sched_queue holding; /* oldest grant first */
+	struct fgv_sched_load load;
+	uint64_t next_id;
+	uint64_t now_ns;
+	uint64_t tick_ns;
+	const struct fgv_sched_session *told_awake; /* for the end of this grant */
+	bool awake_done;			    /* no need of a timer for it any more */
+
+	uint64_t free_since_ns; /* no grant is out since */
+	uint64_t watch_ns;	/* when to look next */
+	uint64_t service;	/* see sched_watch.c */
+};
+
+static inline struct fgv_sched_vgpu *vgpu_of(struct fgv_policy_vgpu *pub)
+{
+	return (struct fgv_sched_vgpu *)pub; /* its first member */
+}
+
+static inline struct fgv_sched_session *session_of(struct fgv_sfq_node *node)
+{
+	return (struct fgv_sched_session *)node; /* its first member */
+}
+
+static inline bool vgpu_active(const struct fgv_sched_vgpu *vgpu)
+{
+	return vgpu->pub.waiting + vgpu->pub.holding > 0;
+}
+
+/* The latest time seen; time does not go back. */
+static inline uint64_t sched_advance(struct fgv_sched *sched, uint64_t now_ns)
+{
+	if (now_ns > sched->now_ns)
+		sched->now_ns = now_ns;
+	return sched->now_ns;
+}
+
+/* Tells the policy that @vgpu, already counted, has become active. */
+void fgv_sched_wake(struct fgv_sched_vgpu *vgpu);
+
+/* Brings a time-shared policy's charges up to now; nothing under a measured one. */
+void fgv_sched_settle(struct fgv_sched *sched, uint64_t now_ns);
+
+/* The watchdog: @vgpu used @used_ns; has begun to wait; has been granted. */
+void fgv_sched_watch_charge(struct fgv_sched_vgpu *vgpu, uint64_t used_ns);
+void fgv_sched_watch_wait(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+void fgv_sched_watch_grant(struct fgv_sched_vgpu *vgpu);
+
+/* Forgets what was owed: another policy begins. */
+void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns);
+
+/* When it wants to look next, or FGV_SCHED_NEVER. */
+uint64_t fgv_sched_watch_ns(const struct fgv_sched *sched);
+
+/* Is it time to look, and is somebody starved who was not reported yet? */
+bool fgv_sched_watch_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d);
+
+#endif

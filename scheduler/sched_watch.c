@@ -1,0 +1,145 @@
+/*
+ * The watchdog: does the policy let a runnable vGPU wait beyond reason? It does not know
+ * the policy's rules, so it holds it against the ideal: GPU time given away counts as
+ * service to every active vGPU by its weight, and who has waited long and is far behind
+ * that is starved. `service` is the ideal service per weight so far; `owed` what a vGPU had
+ * less than that (negative: more), both in GPU ns per weight, scaled by 2^SHIFT.
+ *
+ * A grant counts as two slices at the most: the policy answers for the decision, not for a
+ * request of a minute. Each grant settles what was owed; a surplus stays until the others
+ * have caught up, so waiting after an overrun is no starvation. A vGPU that waits beside an
+ * idle GPU is starved whatever it is owed.
+ */
+#include "scheduler/sched_priv.h"
+
+#include "common/util.h"
+
+#define SHIFT	 10
+#define USED_MAX (1ull << 50) /* 13 days; longer ones count as this */
+#define ROUNDS	 4	      /* so many turns of everybody may pass a vGPU beside the bound */
+#define LOOK_AT	 256 /* so many that wait are looked at per quarter of the bound, on average */
+
+static void update_owed(struct fgv_sched_vgpu *vgpu)
+{
+	uint64_t service = vgpu->sched->service;
+
+	vgpu->owed += (int64_t)(service - vgpu->seen_service);
+	vgpu->seen_service = service;
+}
+
+void fgv_sched_watch_charge(struct fgv_sched_vgpu *vgpu, uint64_t used_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	uint64_t given_ns = fgv_min_u64(used_ns, 2 * fgv_min_u64(sched->params.slice_ns, USED_MAX));
+
+	used_ns = fgv_min_u64(used_ns, USED_MAX);
+	sched->service += (given_ns << SHIFT) / fgv_max_u64(sched->load.active_weight, 1);
+	update_owed(vgpu);
+	vgpu->owed -= (int64_t)((used_ns << SHIFT) / vgpu->pub.weight);
+	if (vgpu->owed < -(int64_t)(USED_MAX << SHIFT))
+		vgpu->owed = -(int64_t)(USED_MAX << SHIFT);
+}
+
+void fgv_sched_watch_wait(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	if (vgpu->pub.holding > 0 || vgpu->pub.waiting > 1)
+		return;
+	vgpu->passed_since_ns = now_ns;
+	update_owed(vgpu);
+	if (vgpu->owed > 0)
+		vgpu->owed = 0;
+}
+
+void fgv_sched_watch_grant(struct fgv_sched_vgpu *vgpu)
+{
+	vgpu->starved_told = false;
+	update_owed(vgpu);
+	if (vgpu->owed > 0)
+		vgpu->owed = 0;
+}
+
+void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu;
+
+	LIST_FOREACH(vgpu, &sched->vgpus, link) {
+		vgpu->passed_since_ns = now_ns;
+		vgpu->seen_service = sched->service;
+		vgpu->owed = 0;
+		vgpu->starved_told = false;
+	}
+	sched->free_since_ns = now_ns;
+}
+
+/* How long the GPU has served others beyond their due while @vgpu waited. */
+static uint64_t behind_ns(struct fgv_sched_vgpu *vgpu)
+{
+	uint64_t weight = fgv_max_u64(vgpu->sched->load.active_weight, 1);
+
+	update_owed(vgpu);
+	if (vgpu->owed <= 0)
+		return 0;
+	return (uint64_t)(((unsigned __int128)vgpu->owed * weight) >> SHIFT);
+}
+
+static uint64_t owed_ns(const struct fgv_sched_vgpu *vgpu)
+{
+	if (vgpu->owed <= 0)
+		return 0;
+	return (uint64_t)(((unsigned __int128)vgpu->owed * vgpu->pub.weight) >> SHIFT);
+}
+
+static bool starved(struct fgv_sched_vgpu *vgpu, uint64_t bound_ns, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	uint64_t since_ns = vgpu->passed_since_ns;
+	uint64_t turns = ROUNDS * sched->load.active_weight / vgpu->pub.weight;
+
+	if (vgpu->pub.holding > 0 || vgpu->starved_told || now_ns - since_ns < bound_ns)
+		return false;
+	if (sched->load.holding == 0)
+		return now_ns - fgv_max_u64(since_ns, sched->free_since_ns) >= bound_ns;
+	return behind_ns(vgpu) >= bound_ns + turns * sched->params.slice_ns;
+}
+
+static uint64_t bound_of(const struct fgv_sched *sched)
+{
+	if (sched->params.starve_ns == 0)
+		return FGV_POLICY_NEVER_STARVES;
+	return sched->policy->starve_ns != 0 ? sched->policy->starve_ns : sched->params.starve_ns;
+}
+
+uint64_t fgv_sched_watch_ns(const struct fgv_sched *sched)
+{
+	if (sched->load.waiting == 0 || bound_of(sched) == FGV_POLICY_NEVER_STARVES)
+		return FGV_SCHED_NEVER;
+	return sched->watch_ns;
+}
+
+bool fgv_sched_watch_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
+{
+	uint64_t bound_ns = bound_of(sched);
+	struct fgv_sched_session *session;
+
+	if (now_ns < fgv_sched_watch_ns(sched))
+		return false;
+	TAILQ_FOREACH(session, &sched->waiting, state_link) {
+		struct fgv_sched_vgpu *vgpu = session->vgpu;
+
+		if (now_ns - session->since_ns < bound_ns)
+			break; /* those behind it ask for less long */
+		if (!starved(vgpu, bound_ns, now_ns))
+			continue;
+		vgpu->starved_told = true;
+		vgpu->gone.starved++;
+		*d = (struct fgv_sched_decision){
+			.action = FGV_SCHED_STARVED,
+			.session = session,
+			.owed_ns = owed_ns(vgpu),
+		};
+		return true;
+	}
+	sched->watch_ns =
+		now_ns + fgv_max_u64(bound_ns / 4, 1) * (1 + sched->load.waiting / LOOK_AT);
+	return false;
+}

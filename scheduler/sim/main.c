@@ -1,0 +1,226 @@
+/*
+ * fairgv-sim: the project's scheduler on a virtual clock. Command line only; what it does is
+ * in figures.c and scenario.c.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "scheduler/sim/figures.h"
+#include "scheduler/sim/scenario.h"
+
+#define EXIT_USAGE 2
+
+struct options {
+	enum { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } format;
+	const char *svg;
+	uint64_t seed;
+	double seconds; /* 0: as it comes */
+	bool seed_given;
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: fairgv-sim figure 4|8|9|10|11 [OPTION]...\n"
+	      "       fairgv-sim run FILE [OPTION]...\n"
+	      "       fairgv-sim workloads [OPTION]...\n"
+	      "\n"
+	      "Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, a\n"
+	      "scenario of one's own, or the paper's Table 3.\n"
+	      "\n"
+	      "  --json          one JSON object per row\n"
+	      "  --csv           comma-separated\n"
+	      "  --svg FILE      draw a chart into FILE, and print nothing else\n"
+	      "  --seed N        of the random numbers (1)\n"
+	      "  --seconds S     of virtual time to measure (30)\n"
+	      "  --help, --version\n"
+	      "\n"
+	      "Without an option it prints a table. See fairgv-sim(1).\n",
+	      out);
+}
+
+static int complain(const char *what, const char *value)
+{
+	fprintf(stderr, "fairgv-sim: %s: %s\n", what, value);
+	return EXIT_USAGE;
+}
+
+static bool parse_seed(const char *text, struct options *options)
+{
+	char *end;
+
+	errno = 0;
+	options->seed = strtoull(text, &end, 0);
+	options->seed_given = true;
+	return errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9';
+}
+
+static bool parse_seconds(const char *text, struct options *options)
+{
+	char *end;
+
+	options->seconds = strtod(text, &end);
+	return *end == '\0' && options->seconds >= 0.001 && options->seconds <= 3600;
+}
+
+/* -1: go on; otherwise the exit status. */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option known[] = {
+		{"json", no_argument, NULL, 'j'},	   {"csv", no_argument, NULL, 'c'},
+		{"svg", required_argument, NULL, 's'},	   {"seed", required_argument, NULL, 'r'},
+		{"seconds", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},	   {NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options->format = FORMAT_JSON;
+			break;
+		case 'c':
+			options->format = FORMAT_CSV;
+			break;
+		case 's':
+			options->svg = optarg;
+			break;
+		case 'r':
+			if (!parse_seed(optarg, options))
+				return complain("not a seed", optarg);
+			break;
+		case 't':
+			if (!parse_seconds(optarg, options))
+				return complain("not a time from 0.001 to 3600 seconds", optarg);
+			break;
+		case 'h':
+			usage(stdout);
+			return EXIT_SUCCESS;
+		case 'v':
+			printf("fairgv-sim %s\n", PACKAGE_VERSION);
+			return EXIT_SUCCESS;
+		default:
+			return EXIT_USAGE;
+		}
+	}
+	return -1;
+}
+
+static void apply(const struct options *options, struct sim_params *params)
+{
+	if (options->seed_given)
+		params->seed = options->seed;
+	if (options->seconds > 0)
+		params->measure_ns = (uint64_t)(options->seconds * FGV_NS_PER_SEC);
+}
+
+static int print_svg(const struct report *report, const char *path)
+{
+	FILE *file = fopen(path, "we");
+	int err;
+
+	if (file == NULL)
+		return -errno;
+	err = report_print_svg(report, file);
+	if (fclose(file) != 0 && err == 0)
+		err = -errno;
+	return err;
+}
+
+static int print(const struct report *report, const struct options *options)
+{
+	if (options->svg != NULL)
+		return print_svg(report, options->svg);
+	switch (options->format) {
+	case FORMAT_JSON:
+		return report_print_json(report, stdout);
+	case FORMAT_CSV:
+		return report_print_csv(report, stdout);
+	case FORMAT_TABLE:
+		break;
+	}
+	return report_print_table(report, stdout);
+}
+
+/* Prints the report unless @err says that it could not be made. */
+static int finish(int err, struct report *report, const struct options *options)
+{
+	if (err == 0)
+		err = print(report, options);
+	report_fini(report);
+	if (err == 0)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "fairgv-sim: %s\n", strerror(-err));
+	return EXIT_FAILURE;
+}
+
+static int run_figure(const char *name, const struct options *options)
+{
+	static const char *const names[] = {"4", "8", "9", "10", "11"};
+	struct report report = {.title = NULL};
+	struct sim_params params;
+
+	for (size_t i = 0; i < FGV_ARRAY_LEN(names); i++)
+		if (strcmp(names[i], name) == 0) {
+			sim_params_init(&params);
+			apply(options, &params);
+			return finish(figure_make(atoi(name), &params, &report), &report, options);
+		}
+	return complain("no such figure (4, 8, 9, 10 and 11 are there)", name);
+}
+
+static int run_scenario(const char *path, const struct options *options)
+{
+	struct report report = {.title = NULL};
+	struct scenario *scenario = calloc(1, sizeof(*scenario));
+	char why[256];
+	int err = -ENOMEM, status;
+
+	if (scenario != NULL) {
+		sim_params_init(&scenario->params);
+		err = scenario_read(scenario, path, why, sizeof(why));
+		if (err != 0) {
+			fprintf(stderr, "fairgv-sim: %s\n", why);
+			free(scenario);
+			return EXIT_FAILURE;
+		}
+		apply(options, &scenario->params);
+		err = scenario_run(scenario, &report);
+	}
+	status = finish(err, &report, options);
+	free(scenario);
+	return status;
+}
+
+static int run_workloads(const struct options *options)
+{
+	struct report report = {.title = NULL};
+	struct sim_params params;
+
+	sim_params_init(&params);
+	apply(options, &params);
+	return finish(figure_workloads(&params, &report), &report, options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.format = FORMAT_TABLE};
+	int status = parse_options(argc, argv, &options), words;
+
+	if (status >= 0)
+		return status;
+	words = argc - optind;
+	if (words == 2 && strcmp(argv[optind], "figure") == 0)
+		return run_figure(argv[optind + 1], &options);
+	if (words == 2 && strcmp(argv[optind], "run") == 0)
+		return run_scenario(argv[optind + 1], &options);
+	if (words == 1 && strcmp(argv[optind], "workloads") == 0)
+		return run_workloads(&options);
+	usage(stderr);
+	return EXIT_USAGE;
+}

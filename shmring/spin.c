@@ -1,0 +1,92 @@
+/*
+ * The policy of spinning. One instance, set by fgv_spin_init() and read by all
+ * threads; its fields are independent of each other, so relaxed atomics do.
+ */
+#define _GNU_SOURCE
+#include "shmring/spin.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "shmring/barrier.h"
+
+#define SPIN_US_MAX 100000
+
+/*
+ * A turn is one pause instruction, some 10 to 50 ns. The clock costs about as much
+ * as a turn, the system call to yield about ten times that.
+ */
+#define TURNS_PER_CLOCK 32
+
+static struct {
+	uint64_t time_ns;
+	uint32_t turns_per_yield; /* 0: never yields */
+} policy = {20 * FGV_NS_PER_US, TURNS_PER_CLOCK};
+
+/* By sched_getaffinity(); a CPU quota of a control group is not seen. */
+static long processors(void)
+{
+	cpu_set_t set;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		return CPU_COUNT(&set);
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* The time in FAIRGV_SPIN_US, or @otherwise. */
+static uint64_t asked_us(uint64_t otherwise)
+{
+	const char *text = getenv("FAIRGV_SPIN_US");
+	char *end;
+	long us;
+
+	if (!text || *text < '0' || *text > '9')
+		return otherwise;
+	us = strtol(text, &end, 10);
+	if (*end || us < 0 || us > SPIN_US_MAX)
+		return otherwise;
+	return (uint64_t)us;
+}
+
+void fgv_spin_init(void)
+{
+	long count = processors();
+	uint64_t us = 50;
+	uint32_t turns_per_yield = 0;
+
+	/*
+	 * A round trip has two spinners, and a soft GPU or the program's other threads
+	 * want to run too: below four processors, let them.
+	 */
+	if (count < 4) {
+		us = 20;
+		turns_per_yield = count > 1 ? 16 : 1;
+	}
+	__atomic_store_n(&policy.time_ns, asked_us(us) * FGV_NS_PER_US, __ATOMIC_RELAXED);
+	__atomic_store_n(&policy.turns_per_yield, turns_per_yield, __ATOMIC_RELAXED);
+}
+
+bool fgv_spin_again(struct fgv_spin *spin)
+{
+	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+	uint32_t per_yield = __atomic_load_n(&policy.turns_per_yield, __ATOMIC_RELAXED);
+	uint32_t turn = spin->turns++;
+	bool yields = per_yield && turn % per_yield == per_yield - 1;
+
+	if (!time_ns)
+		return false;
+	if (yields)
+		sched_yield();
+	else
+		fgv_relax();
+	if (!spin->deadline_ns) {
+		spin->deadline_ns = fgv_now_ns() + time_ns;
+		return true;
+	}
+	/* Who yielded may have been away for long. */
+	if (!yields && turn % TURNS_PER_CLOCK)
+		return true;
+	return fgv_now_ns() < spin->deadline_ns;
+}

@@ -1,0 +1,176 @@
+/*
+ * The parts of a device and who may touch them. The dispatcher (the thread that calls
+ * softgpu.h) submits; the executor takes commands in order; workers help it with
+ * the blocks of the kernel at hand.
+ *
+ * Locks: queue_lock for the list of commands, job_lock for the workers' sleep. They are never
+ * held together. completed, fault, armed and stop are atomics.
+ */
+#ifndef FGV_SOFTGPU_INTERNAL_H
+#define FGV_SOFTGPU_INTERNAL_H
+
+#include <pthread.h>
+
+#include "softgpu/lower.h"
+#include "softgpu/machine.h"
+#include "softgpu/memory.h"
+#include "softgpu/softgpu.h"
+
+#define SHARED_MAX	   (64u << 10) /* bytes of shared memory per block */
+#define SHARED_DEFAULT_MAX (48u << 10)
+#define THREADS_MAX	   1024
+#define WORKERS_MAX	   256
+
+struct softgpu_function {
+	struct softgpu_module *module;
+	const struct code *code;
+	struct softgpu_function_info info;
+	struct softgpu_function *next;
+};
+
+struct softgpu_module {
+	struct program *program;
+	struct softgpu_function *functions; /* those that were asked for */
+};
+
+struct softgpu_stream {
+	uint64_t last; /* number of the last command */
+};
+
+struct softgpu_event {
+	uint64_t last;	  /* number of the record command, 0: never recorded */
+	uint64_t time_ns; /* written by the executor before it completes that command */
+};
+
+enum command_kind {
+	COMMAND_LAUNCH,
+	COMMAND_COPY,
+	COMMAND_FILL,
+	COMMAND_RECORD,
+	COMMAND_FREE,
+	COMMAND_UNLOAD,
+	COMMAND_DROP_EVENT
+};
+
+struct launch {
+	const struct code *code;
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t dynamic_bytes;
+};
+
+struct command {
+	struct command *next;
+	uint64_t number;
+	enum command_kind kind;
+	union {
+		struct launch launch;
+		struct {
+			void *dst;
+			const void *src;
+			size_t bytes;
+		} copy;
+		struct {
+			char *dst;
+			size_t pitch;
+			size_t row_elements;
+			size_t rows;
+			uint32_t value;
+			unsigned width;
+		} fill;
+		struct softgpu_event *event;
+		struct softgpu_module *module;
+		uint64_t address;
+	};
+	_Alignas(64) uint8_t param[]; /* of a launch */
+};
+
+/* Memory that one worker runs blocks in; grows, never shrinks. */
+struct area {
+	uint8_t *base;
+	size_t bytes;
+};
+
+struct worker {
+	struct softgpu *gpu;
+	unsigned index;
+	pthread_t thread;
+	bool started;
+	struct block block;
+	struct area frames;
+	struct area local;
+	struct area shared;
+	struct area warps;
+};
+
+/* The kernel at hand. */
+struct job {
+	const struct launch *launch;
+	const uint8_t *param;
+	uint64_t number;
+	uint64_t blocks;
+	uint64_t next;	 /* atomic: block to take */
+	int stop;	 /* atomic: no more blocks */
+	unsigned wanted; /* workers that may still join, under job_lock */
+	unsigned busy;	 /* workers at it, under job_lock */
+};
+
+struct softgpu {
+	struct softgpu_config config;
+	char name[64];
+	struct memory memory;
+	struct engine *engine;
+	int engine_slot;
+	unsigned workers_count; /* the executor is worker 0 */
+	struct worker *workers;
+
+	pthread_mutex_t queue_lock;
+	pthread_cond_t queue_filled;
+	struct command *first;
+	struct command **tail;
+	uint64_t submitted; /* the dispatcher's */
+	uint64_t completed;
+	uint64_t last_free; /* number of the last command that gives memory back */
+	int fault;	    /* CUresult */
+	int armed;
+	int stop;
+	int completion_fd;
+	bool executor_started;
+	char fault_text[256]; /* written once, before fault */
+
+	pthread_mutex_t job_lock;
+	pthread_cond_t job_ready;
+	pthread_cond_t job_done;
+	uint64_t job_serial;
+	struct job job;
+	struct softgpu_stream default_stream;
+};
+
+/* engine.c */
+int fgv_engine_attach(struct engine *engine);
+void fgv_engine_detach(struct engine *engine, int slot);
+/* Waits for the engine; false if *@stop became true first. */
+bool fgv_engine_acquire(struct engine *engine, int slot, const int *stop);
+void fgv_engine_release(struct engine *engine, int slot);
+
+/* queue.c */
+struct command *fgv_queue_new(enum command_kind kind, size_t param_bytes);
+void fgv_queue_submit(struct softgpu *gpu, struct command *command, struct softgpu_stream *stream);
+CUresult fgv_queue_start(struct softgpu *gpu);
+void fgv_queue_stop(struct softgpu *gpu);
+/* The sticky fault, or CUDA_SUCCESS. */
+CUresult fgv_queue_fault(const struct softgpu *gpu);
+/* Waits until all that gives memory back is done. */
+void fgv_queue_wait_frees(struct softgpu *gpu);
+
+/* workers.c */
+CUresult fgv_workers_start(struct softgpu *gpu);
+void fgv_workers_stop(struct softgpu *gpu);
+/* Runs a kernel to its end on the calling thread and the workers. */
+CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
+			 uint64_t number);
+
+/* module.c */
+void fgv_module_destroy(struct softgpu_module *module);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Device memory: one reservation of addresses, handed out in pages, with a map that tells
+ * which pages may be touched; and the ranges of host memory that were registered.
+ *
+ * The dispatcher allocates, it or the executor frees; workers only ask. Pages are
+ * marked before an allocation's address is known to anybody and unmarked when no
+ * queued work can use it, so a worker's answer stays true while its kernel runs.
+ * The lock guards the list of allocations; the map is read without it.
+ */
+#ifndef FGV_SOFTGPU_MEMORY_H
+#define FGV_SOFTGPU_MEMORY_H
+
+#include <bsd/sys/tree.h>
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAGE_SHIFT    12
+#define PAGE_BYTES    (1ull << PAGE_SHIFT)
+#define HOST_RANGES   4096	   /* registered ranges at most */
+#define ADDRESS_LIMIT (1ull << 47) /* what a process can map lies below */
+
+struct allocation;
+
+struct memory {
+	uint64_t base;
+	uint64_t bytes;
+	uint64_t used_bytes;
+	uint8_t *pages;	    /* 1: may be touched */
+	uint32_t *granules; /* pages in use of each granule */
+	pthread_mutex_t lock;
+	RB_HEAD(allocation_tree, allocation) allocations; /* by address */
+	struct allocation *last;			  /* where the search for room goes on */
+	pthread_rwlock_t host_lock;
+	struct host_range {
+		uint64_t base;
+		uint64_t bytes;
+	} * host; /* by base */
+	size_t host_count;
+};
+
+/* A worker's view: the last extent that was found good. */
+struct memory_view {
+	uint64_t lo;
+	uint64_t hi;
+	struct memory *memory;
+};
+
+CUresult fgv_softgpu_memory_init(struct memory *memory, uint64_t base, uint64_t bytes);
+void fgv_softgpu_memory_fini(struct memory *memory);
+CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_t *address);
+/*
+ * A free in two steps: from the first on nothing new may name the allocation (or
+ * CUDA_ERROR_INVALID_VALUE, where none starts there), with the second its memory goes.
+ */
+CUresult fgv_softgpu_memory_retire(struct memory *memory, uint64_t address);
+void fgv_softgpu_memory_free(struct memory *memory, uint64_t address);
+CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes);
+CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base);
+/* The registered range that @address lies in. */
+bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range);
+/* Is [address, address + bytes) inside one allocation or registered range? */
+bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes);
+/* Finds what surrounds @address and keeps it in the view; false: nothing may be touched. */
+bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t bytes);
+
+/* May [first, end) be touched? */
+static inline bool fgv_softgpu_view_has(struct memory_view *view, uint64_t first, uint64_t end)
+{
+	if (__builtin_expect(first >= view->lo && end <= view->hi && first < end, 1))
+		return true;
+	return first < end && fgv_softgpu_view_move(view, first, end - first);
+}
+
+#endif

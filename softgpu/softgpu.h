@@ -1,0 +1,140 @@
+/*
+ * The soft GPU: a CUDA device made of processor time. It runs PTX, and behaves
+ * as a GPU does: calls that queue work return at once, streams and events order
+ * it, memory is limited and bounds-checked, a fault in a kernel is sticky, and
+ * the device runs one kernel at a time across all processes that opened it,
+ * first come first served.
+ *
+ * Codes: functions return CUDA driver codes (CUresult); CUDA_SUCCESS is 0. Once
+ * a kernel has faulted, every function that touches the device returns that
+ * fault's code (CUDA_ERROR_ILLEGAL_ADDRESS, ...) until the process ends.
+ *
+ * Threads: one thread of the process calls these functions (the dispatcher).
+ * The soft GPU has threads of its own: one executor that takes queued commands
+ * in order, and workers that share a kernel's blocks with it. Submission order
+ * is a correct order for all streams, since an event can be waited for only
+ * after it was recorded; so there is one queue.
+ */
+#ifndef FGV_SOFTGPU_H
+#define FGV_SOFTGPU_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct softgpu;
+struct softgpu_module;
+struct softgpu_function;
+struct softgpu_stream;
+struct softgpu_event;
+
+/*
+ * What all processes that use one soft device share: the queue for its only
+ * engine. The daemon places it in memory shared by processes that trust each
+ * other, and removes a process that died (it may have held the engine).
+ */
+size_t softgpu_shared_size(void);
+void softgpu_shared_init(void *shared);
+void softgpu_shared_forget(void *shared, pid_t pid);
+
+struct softgpu_config {
+	int ordinal;		/* device number, shown in the name and the PCI id */
+	uint64_t va_base;	/* device addresses start here, the same in every process */
+	uint64_t memory_bytes;	/* device memory; addresses are in [va_base, va_base + this) */
+	unsigned workers;	/* threads that run blocks, 0: one per available processor */
+	void *shared;		/* softgpu_shared_init() was called on it; NULL: private */
+};
+
+CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu);
+void softgpu_destroy(struct softgpu *gpu);
+
+const char *softgpu_name(const struct softgpu *gpu);
+/* CUDA_ERROR_INVALID_VALUE for an attribute that the soft GPU does not know. */
+CUresult softgpu_attribute(const struct softgpu *gpu, CUdevice_attribute attribute, int *value);
+
+/* Addresses are aligned to 256 bytes and zero is never one. */
+CUresult softgpu_mem_alloc(struct softgpu *gpu, uint64_t bytes, uint64_t *address);
+/* Waits for nothing: the memory goes once the work queued before it is done. */
+CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address);
+/* Lets kernels and copies use [base, base + bytes) of this process (pinned memory). */
+CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes);
+CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
+
+/*
+ * A module from the text of @count PTX images (linked as one program where there
+ * are several; each NUL-terminated, copied). On CUDA_ERROR_INVALID_PTX and
+ * CUDA_ERROR_UNSUPPORTED_PTX_VERSION, @log says what and in which line; an
+ * instruction that the soft GPU lacks is named there.
+ */
+CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count,
+			     char *log, size_t log_len, struct softgpu_module **module);
+void softgpu_module_unload(struct softgpu *gpu, struct softgpu_module *module);
+/* CUDA_ERROR_NOT_FOUND where the module has no such kernel or variable. */
+CUresult softgpu_module_function(struct softgpu_module *module, const char *name,
+				 struct softgpu_function **function);
+CUresult softgpu_module_global(struct softgpu_module *module, const char *name,
+			       uint64_t *address, size_t *bytes);
+
+struct softgpu_function_info {
+	unsigned param_count;
+	const uint32_t *param_sizes;	/* bytes each; lives as long as the module */
+	int attributes[CU_FUNC_ATTRIBUTE_MAX];
+};
+const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function);
+
+/* NULL as a stream is the legacy default stream. */
+CUresult softgpu_stream_create(struct softgpu *gpu, struct softgpu_stream **stream);
+CUresult softgpu_stream_destroy(struct softgpu *gpu, struct softgpu_stream *stream);
+/* CUDA_SUCCESS: all that was queued is done; CUDA_ERROR_NOT_READY: not yet. */
+CUresult softgpu_stream_query(struct softgpu *gpu, struct softgpu_stream *stream);
+/* The same for everything that was ever queued. */
+CUresult softgpu_query(struct softgpu *gpu);
+
+CUresult softgpu_event_create(struct softgpu *gpu, struct softgpu_event **event);
+void softgpu_event_destroy(struct softgpu *gpu, struct softgpu_event *event);
+CUresult softgpu_event_record(struct softgpu *gpu, struct softgpu_event *event,
+			      struct softgpu_stream *stream);
+CUresult softgpu_event_query(struct softgpu *gpu, struct softgpu_event *event);
+CUresult softgpu_event_elapsed(struct softgpu *gpu, struct softgpu_event *start,
+			       struct softgpu_event *end, float *ms);
+CUresult softgpu_stream_wait_event(struct softgpu *gpu, struct softgpu_stream *stream,
+				   struct softgpu_event *event);
+
+/*
+ * Queues a kernel. @args: one pointer per parameter, as for cuLaunchKernel; the
+ * values are copied before return. Checks grid, block and shared memory against
+ * the device's and the function's limits.
+ */
+CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
+			const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+			struct softgpu_stream *stream, void *const *args);
+
+/*
+ * Queues a copy or a fill. The engine is not needed for these. Device addresses
+ * are checked when queued (CUDA_ERROR_INVALID_VALUE where they are not inside one
+ * allocation or registered range); host memory must stay until it is done.
+ */
+CUresult softgpu_copy_htod(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
+			   struct softgpu_stream *stream);
+/* The same for small data: @src is copied before return and may go at once. */
+CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src,
+				  size_t bytes, struct softgpu_stream *stream);
+CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
+			   struct softgpu_stream *stream);
+CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
+			   struct softgpu_stream *stream);
+/* @rows rows of @row_elements elements of @width (1, 2 or 4) bytes, @pitch bytes apart. */
+CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t value,
+		      unsigned width, size_t row_elements, size_t rows,
+		      struct softgpu_stream *stream);
+
+/*
+ * A descriptor that becomes readable (an eventfd) when some command completes
+ * after softgpu_arm(). A waiter arms, queries once more, and sleeps on it; who
+ * does not sleep pays nothing.
+ */
+int softgpu_completion_fd(const struct softgpu *gpu);
+void softgpu_arm(struct softgpu *gpu);
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * Workers run the blocks of one kernel at a time. The executor publishes the job under
+ * job_lock, takes part as worker 0, and waits until no worker is at it any more. A block
+ * goes to whoever takes the next number, so blocks start in order.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/util.h"
+#include "softgpu/internal.h"
+
+/* Vector loads may look a little behind the end of what they use. */
+#define SLACK_BYTES 4096
+
+static bool ensure(struct area *area, size_t bytes)
+{
+	void *p;
+
+	bytes += SLACK_BYTES;
+	if (bytes <= area->bytes)
+		return true;
+	bytes = fgv_align_up(bytes, 1u << 16);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	if (area->base)
+		munmap(area->base, area->bytes);
+	area->base = p;
+	area->bytes = bytes;
+	return true;
+}
+
+static void release_area(struct area *area)
+{
+	if (area->base)
+		munmap(area->base, area->bytes);
+	area->base = NULL;
+}
+
+/* Sets a worker's block up for a kernel. */
+static bool prepare(struct worker *worker, const struct job *job)
+{
+	const struct launch *launch = job->launch;
+	const struct code *code = launch->code;
+	struct block *b = &worker->block;
+	uint32_t warps;
+
+	memset(b, 0, offsetof(struct block, ctaid));
+	memcpy(b->nctaid, launch->grid, sizeof(b->nctaid));
+	memcpy(b->ntid, launch->block, sizeof(b->ntid));
+	b->threads = launch->block[0] * launch->block[1] * launch->block[2];
+	warps = b->warps_count = (b->threads + LANES - 1) / LANES;
+	b->local_bytes = code->local_total;
+	b->frame_bytes = (uint32_t)fgv_align_up(code->frame_total, 64);
+	b->dynamic_bytes = launch->dynamic_bytes;
+	b->shared_bytes = launch->dynamic_bytes ? code->dynamic_base + launch->dynamic_bytes
+						: code->shared_bytes;
+	b->param_bytes = code->param_bytes;
+	b->param = job->param;
+	b->worker = worker->index;
+	b->workers = worker->gpu->workers_count;
+	b->grid_id = job->number;
+	b->stop = &worker->gpu->job.stop;
+	b->view = (struct memory_view){.memory = &worker->gpu->memory};
+	if (!ensure(&worker->frames, (size_t)b->frame_bytes * warps) ||
+	    !ensure(&worker->local, (size_t)b->local_bytes * LANES * warps) ||
+	    !ensure(&worker->shared, b->shared_bytes) ||
+	    !ensure(&worker->warps, sizeof(struct warp) * warps))
+		return false;
+	b->frames = worker->frames.base;
+	b->local = worker->local.base;
+	b->shared = worker->shared.base;
+	b->warps = (struct warp *)worker->warps.base;
+	return true;
+}
+
+static const char *fault_name(CUresult code)
+{
+	switch (code) {
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+		return "illegal address";
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+		return "misaligned address";
+	case CUDA_ERROR_ASSERT:
+		return "assertion";
+	case CUDA_ERROR_INVALID_PC:
+		return "call of what is no function";
+	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+		return "illegal instruction";
+	case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+		return "out of memory for threads";
+	default:
+		return "trap or deadlock";
+	}
+}
+
+/* The first fault of the device is kept; the store (release) pairs with fgv_queue_fault(). */
+static void keep_fault(struct worker *worker, CUresult code)
+{
+	struct softgpu *gpu = worker->gpu;
+	const struct block *b = &worker->block;
+
+	pthread_mutex_lock(&gpu->job_lock);
+	if (!__atomic_load_n(&gpu->fault, __ATOMIC_RELAXED)) {
+		snprintf(gpu->fault_text, sizeof(gpu->fault_text),
+			 "%s in %.100s, block (%u, %u, %u), PTX line %u", fault_name(code),
+			 b->fault_code ? b->fault_code->name : "?", b->ctaid[0], b->ctaid[1],
+			 b->ctaid[2], b->fault_insn ? b->fault_insn->line : 0);
+		__atomic_store_n(&gpu->fault, (int)code, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&gpu->job_lock);
+}
+
+static void run_blocks(struct worker *worker, struct job *job)
+{
+	struct block *b = &worker->block;
+
+	if (!prepare(worker, job)) {
+		b->fault_code = job->launch->code;
+		b->fault_insn = NULL;
+		keep_fault(worker, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+		__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
+		uint64_t n = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+		CUresult result;
+
+		if (n >= job->blocks)
+			return;
+		b->ctaid[0] = (uint32_t)(n % b->nctaid[0]);
+		b->ctaid[1] = (uint32_t)(n / b->nctaid[0] % b->nctaid[1]);
+		b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
+		result = fgv_softgpu_block_run(b, job->launch->code);
+		if (result != CUDA_SUCCESS) {
+			/* One that was only told to stop has nothing to say. */
+			if (b->fault != CUDA_SUCCESS)
+				keep_fault(worker, result);
+			__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+		}
+	}
+}
+
+static bool stopping(const struct softgpu *gpu)
+{
+	return __atomic_load_n(&gpu->stop, __ATOMIC_RELAXED);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *worker = arg;
+	struct softgpu *gpu = worker->gpu;
+	uint64_t seen = 0;
+
+	pthread_mutex_lock(&gpu->job_lock);
+	for (;;) {
+		while (!stopping(gpu) && (gpu->job_serial == seen || !gpu->job.wanted))
+			pthread_cond_wait(&gpu->job_ready, &gpu->job_lock);
+		if (stopping(gpu))
+			break;
+		seen = gpu->job_serial;
+		gpu->job.wanted--;
+		gpu->job.busy++;
+		pthread_mutex_unlock(&gpu->job_lock);
+		run_blocks(worker, &gpu->job);
+		pthread_mutex_lock(&gpu->job_lock);
+		if (!--gpu->job.busy)
+			pthread_cond_signal(&gpu->job_done);
+	}
+	pthread_mutex_unlock(&gpu->job_lock);
+	return NULL;
+}
+
+static void publish(struct softgpu *gpu, const struct job *job, unsigned helpers)
+{
+	pthread_mutex_lock(&gpu->job_lock);
+	gpu->job = *job;
+	gpu->job.wanted = helpers;
+	gpu->job.stop = stopping(gpu);
+	gpu->job_serial++;
+	for (unsigned i = 0; i < helpers; i++)
+		pthread_cond_signal(&gpu->job_ready);
+	pthread_mutex_unlock(&gpu->job_lock);
+}
+
+/* Nobody joins any more; those who are at it finish. */
+static void retire(struct softgpu *gpu)
+{
+	pthread_mutex_lock(&gpu->job_lock);
+	gpu->job.wanted = 0;
+	while (gpu->job.busy)
+		pthread_cond_wait(&gpu->job_done, &gpu->job_lock);
+	pthread_mutex_unlock(&gpu->job_lock);
+}
+
+CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
+			 uint64_t number)
+{
+	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	struct job job = {.launch = launch, .param = param, .number = number, .blocks = blocks};
+
+	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, gpu->workers_count) - 1);
+	run_blocks(&gpu->workers[0], &gpu->job);
+	retire(gpu);
+	return fgv_queue_fault(gpu);
+}
+
+CUresult fgv_workers_start(struct softgpu *gpu)
+{
+	sigset_t all;
+	sigset_t old;
+	bool ok = true;
+
+	gpu->workers = calloc(gpu->workers_count, sizeof(*gpu->workers));
+	if (!gpu->workers)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (unsigned i = 0; i < gpu->workers_count; i++) {
+		struct worker *worker = &gpu->workers[i];
+
+		worker->gpu = gpu;
+		worker->index = i;
+		if (i && ok)
+			ok = worker->started =
+				!pthread_create(&worker->thread, NULL, worker_main, worker);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void fgv_workers_stop(struct softgpu *gpu)
+{
+	if (!gpu->workers)
+		return;
+	pthread_mutex_lock(&gpu->job_lock);
+	__atomic_store_n(&gpu->stop, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&gpu->job_ready);
+	pthread_mutex_unlock(&gpu->job_lock);
+	for (unsigned i = 0; i < gpu->workers_count; i++) {
+		struct worker *worker = &gpu->workers[i];
+
+		if (worker->started)
+			pthread_join(worker->thread, NULL);
+		release_area(&worker->frames);
+		release_area(&worker->local);
+		release_area(&worker->shared);
+		release_area(&worker->warps);
+	}
+	free(gpu->workers);
+	gpu->workers = NULL;
+}

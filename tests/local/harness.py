@@ -1,0 +1,136 @@
+"""What the end-to-end tests share: a backend of their own, programs run through it,
+and a look at what is left when they are gone.
+
+Each test is a program that ends with 0, or prints why not and ends with 1.
+"""
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(os.environ.get("abs_top_builddir", "."))
+RUN = BUILD / "tools/fairgv-run"
+BACKEND = BUILD / "backend/fairgv-backend"
+PATIENCE_S = 120     # what only a hang exceeds
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        expect(time.monotonic() < deadline, f"waited in vain for: {what}")
+        time.sleep(0.01)
+
+
+class Backend:
+    """A backend with the VMs given as {name: settings}, on the soft GPU unless told otherwise."""
+
+    def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft")):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-test-"))
+        self.socket = self.folder / "socket"
+        self.log_path = self.folder / "log"
+        user = pwd.getpwuid(os.getuid()).pw_name
+        entries = ",\n".join(
+            f'{{ name = "{name}"; users = ["{user}"]; {settings} }}' for name, settings in vms.items())
+        config = self.folder / "conf"
+        config.write_text(f'gpu = "{gpu}";\nvms = ( {entries} );\n')
+        read_end, write_end = os.pipe()
+        self.process = subprocess.Popen(
+            [BACKEND, "--config", config, "--socket", self.socket, "--ready-fd", str(write_end)],
+            pass_fds=(write_end,), stderr=open(self.log_path, "w"))
+        os.close(write_end)
+        with os.fdopen(read_end) as ready:
+            expect(ready.read(), f"the backend did not start: {self.log()}")
+        self.descriptors_at_rest = self.descriptors()
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def children(self):
+        """The process ids of its vGPU processes."""
+        path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text().split()]
+
+    def start(self, vm, program, *arguments, env=None):
+        """Runs a built program in @vm; its own process group, output captured."""
+        return subprocess.Popen(
+            [RUN, "--socket", self.socket, "--vm", vm, "--", BUILD / program,
+             *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env={**os.environ, **(env or {})})
+
+    def expect_at_rest(self):
+        """No process and no descriptor of a session is left, and the daemon lives."""
+        expect(self.process.poll() is None, f"the backend has ended: {self.log()}")
+        wait_until(lambda: not self.children(), "the vGPU processes' end")
+        wait_until(lambda: self.descriptors() == self.descriptors_at_rest,
+                   f"the backend's descriptors: {self.descriptors_at_rest} at rest, "
+                   f"{self.descriptors()} now")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        expect(self.process.returncode == 0, f"the backend's status: {self.process.returncode}")
+        expect(not self.socket.exists(), "the backend left its socket behind")
+        shutil.rmtree(self.folder)
+
+
+@contextlib.contextmanager
+def backend(vms, **options):
+    daemon = Backend(vms, **options)
+    try:
+        yield daemon
+    except BaseException:
+        sys.stderr.write(daemon.log())
+        daemon.process.kill()
+        daemon.process.wait()
+        raise
+    daemon.stop()
+
+
+def finish(process):
+    """Waits for a program; its status, its output and what it wrote to stderr."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise Failure(f"{process.args} hangs") from None
+    return process.returncode, out, err
+
+
+def expect_verified(process, what):
+    status, out, err = finish(process)
+    expect(status == 0 and "verified=yes" in out, f"{what}: status {status}: {out}{err}")
+
+
+def kill(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def main(*tests):
+    for test in tests:
+        try:
+            test()
+        except Failure as failure:
+            print(f"{test.__name__}: {failure}")
+            sys.exit(1)
+        print(f"{test.__name__}: passed")

@@ -1,0 +1,111 @@
+/*
+ * A host for the frontend's tests, in a thread of the test: it listens on a socket of
+ * its own, takes one session, and executes operations at once on memory that it calls
+ * the device's. What it was asked, and what it shall answer, is in struct host.
+ *
+ * Threads: what is marked as a knob is set before the client asks, or is atomic.
+ */
+#ifndef TEST_CLIENT_HOST_H
+#define TEST_CLIENT_HOST_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "api/gpu_host.h"
+#include "shmring/lanes.h"
+#include "shmring/window.h"
+
+/* Where programs have nothing, and ThreadSanitizer lets them have something. */
+#define HOST_VA_BASE  0x7e9000000000ull
+#define HOST_MEMORY   (64ull << 20)
+#define HOST_OBJECTS  4096
+#define HOST_LAUNCHES 65536
+
+struct fgv_object {
+	int kind;      /* enum fgv_kind + 1; 0: none */
+	char name[64]; /* a function's */
+	uint32_t recorded;
+};
+
+struct host_launch {
+	char kernel[64];
+	uint32_t grid[3], block[3];
+	uint32_t shared_bytes;
+	uint32_t stream;
+	uint32_t param_count;
+	uint32_t args_len;
+	uint8_t args[256];
+};
+
+struct host {
+	/* Knobs. */
+	uint32_t lanes;	  /* of the window */
+	CUresult refuse;  /* the welcome's status */
+	uint32_t version; /* the welcome's */
+	bool no_descriptors;
+	uint32_t status[FGV_OP_MAX + 1]; /* atomic: what a call or the next one says */
+	uint32_t hold_sync;		 /* atomic: stream_sync is not answered meanwhile */
+	uint32_t die;			 /* atomic: close the connection, and stop */
+	uint32_t pause;			 /* atomic: look at no requests meanwhile */
+	int32_t attributes[FGV_DEVICE_ATTRIBUTES];
+	int32_t function_attributes[FGV_FUNCTION_ATTRIBUTES];
+
+	/* What happened; the counts of requests are atomic, for the rest see host_seen(). */
+	uint64_t seen;
+	uint64_t requests[FGV_OP_MAX + 1];
+	uint64_t lanes_attached;
+	uint64_t violations;
+	uint64_t launch_count;
+	struct host_launch launches[HOST_LAUNCHES];
+	uint64_t image_len; /* of the module that was loaded last */
+	uint8_t image[65536];
+	uint64_t freed[64];
+	uint64_t freed_count;
+	char vm[FGV_NAME_MAX];
+
+	/* Its own. */
+	struct fgv_window window;
+	struct fgv_lanes *looking;
+	struct fgv_object objects[HOST_OBJECTS];
+	uint32_t object_count;
+	uint64_t allocated;
+	uint8_t *memory;
+	CUresult deferred;
+	struct {
+		uint32_t lane, call;
+	} held[FGV_LANES_MAX];
+	uint32_t held_count;
+	int listener, connection, doorbell, window_fd;
+	char path[108];
+	pthread_t thread;
+};
+
+extern struct host host;
+
+/* Has the device and its kernels say what those of an H200 say; a knob. */
+void host_be_h200(void);
+
+/* Starts it, with FAIRGV_SOCKET pointing to it. Set knobs after host_init(). */
+void host_init(void);
+void host_start(void);
+/* Without waiting for the client: its connection ends. */
+void host_stop(void);
+
+/* An atomic read or write of one of the fields above. */
+#define HOST_GET(field)	   __atomic_load_n(&host.field, __ATOMIC_ACQUIRE)
+#define HOST_SET(field, v) __atomic_store_n(&host.field, (v), __ATOMIC_RELEASE)
+
+/*
+ * Once a call has returned: what the host did before is there to be read, and what is
+ * written now there for what it does next. (All that is so anyway, but ThreadSanitizer does
+ * not see that both sides map the same memory.)
+ */
+static inline void host_seen(void)
+{
+	__atomic_fetch_add(&host.seen, 1, __ATOMIC_ACQ_REL);
+}
+
+/* The handlers' part (test_client_gpu.c): replies that were held back. */
+bool host_hold(uint32_t lane, uint32_t call);
+
+#endif

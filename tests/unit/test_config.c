@@ -1,0 +1,381 @@
+/*
+ * The configuration: what is read, each diagnostic with its place, and the man page
+ * against the table of keys.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "backend/config.h"
+#include "backend/config_text.h"
+#include "common/util.h"
+
+static struct fgv_config config;
+static char why[1024];
+
+static int parse(const char *text)
+{
+	memset(why, 0, sizeof(why));
+	return fgv_config_parse(&config, text, "x.conf", why, sizeof(why));
+}
+
+START_TEST(defaults)
+{
+	ck_assert_int_eq(parse("vms = ( { name = \"a\"; } );"), 0);
+	ck_assert_int_eq(config.gpu.kind, FGV_GPU_AUTO);
+	ck_assert_str_eq(config.socket, FGV_RUNSTATEDIR "/fairgv/backend.sock");
+	ck_assert_uint_eq(config.soft_memory_bytes, UINT64_C(4) << 30);
+	ck_assert_uint_eq(config.window_bytes, 256u << 20);
+	ck_assert_uint_eq(config.lanes, 64);
+	ck_assert_uint_eq(config.vm_count, 1);
+	ck_assert_str_eq(config.vms[0].name, "a");
+	ck_assert_uint_eq(config.vms[0].weight, 1);
+	ck_assert_uint_eq(config.vms[0].memory_bytes, FGV_CONFIG_NO_LIMIT);
+	ck_assert_uint_eq(config.vms[0].device, 0);
+	ck_assert_uint_eq(config.vms[0].sessions, FGV_SESSIONS_MAX);
+	ck_assert_uint_eq(config.vms[0].users.count, 1);
+	ck_assert_uint_eq(config.vms[0].users.uids[0], geteuid());
+	fgv_config_fini(&config);
+}
+END_TEST
+
+START_TEST(all_keys)
+{
+	ck_assert_int_eq(
+		parse("gpu = \"cuda:2,0\";\n"
+		      "socket = \"/run/x/y\";\n"
+		      "soft_memory = 134217728;\n"
+		      "window = \"64M\";\n"
+		      "lanes = 8;\n"
+		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
+		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
+		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\"); } );"),
+		0);
+	ck_assert_int_eq(config.gpu.kind, FGV_GPU_CUDA);
+	ck_assert_uint_eq(config.gpu.count, 2);
+	ck_assert_uint_eq(config.gpu.ordinals[0], 2);
+	ck_assert_uint_eq(config.gpu.ordinals[1], 0);
+	ck_assert_str_eq(config.socket, "/run/x/y");
+	ck_assert_uint_eq(config.soft_memory_bytes, 134217728);
+	ck_assert_uint_eq(config.window_bytes, 64u << 20);
+	ck_assert_uint_eq(config.lanes, 8);
+	ck_assert_uint_eq(config.vm_count, 2);
+	ck_assert_uint_eq(config.vms[0].weight, 10000);
+	ck_assert_uint_eq(config.vms[0].memory_bytes, UINT64_C(4) << 30);
+	ck_assert_uint_eq(config.vms[0].users.count, 2);
+	ck_assert_uint_eq(config.vms[0].users.uids[0], 0);
+	ck_assert_uint_eq(config.vms[0].users.uids[1], 77);
+	ck_assert_uint_eq(config.vms[0].device, 1);
+	ck_assert_uint_eq(config.vms[0].sessions, 2);
+	ck_assert_uint_eq(config.vms[1].memory_bytes, 5000000000);
+	ck_assert_uint_eq(config.vms[1].users.uids[0], 12);
+	fgv_config_fini(&config);
+}
+END_TEST
+
+/* %VM% in a text stands for a list of VMs that is right. */
+static const struct {
+	const char *text;
+	const char *error;
+} refusals[] = {
+	{"", "x.conf:1: vms: is missing"},
+	{"gpu = \"auto\"", "x.conf:1: vms: is missing"},
+	{"gpu = ;", "x.conf:1: syntax error"},
+	{"\ngpu = \"auto\"; gpu = \"soft\";", "x.conf:2: duplicate setting name"},
+	{"\ncolour = 1;\n%VM%", "x.conf:2: colour: unknown key"},
+	{"name = \"a\"; %VM%", "x.conf:1: name: unknown key"},
+	{"gpu = 1; %VM%", "x.conf:1: gpu: must be a string"},
+	{"\n\ngpu = \"hip\"; %VM%", "x.conf:3: gpu: \"hip\" is none of auto, cuda, cuda:0,1, soft, "
+				    "soft:2 (at most 16 devices)"},
+	{"gpu = \"cuda:\"; %VM%", "x.conf:1: gpu: \"cuda:\" is none of"},
+	{"gpu = \"cuda:0,\"; %VM%", "x.conf:1: gpu: \"cuda:0,\" is none of"},
+	{"gpu = \"cuda:1,1\"; %VM%", "x.conf:1: gpu: \"cuda:1,1\" is none of"},
+	{"gpu = \"cuda:-1\"; %VM%", "x.conf:1: gpu: \"cuda:-1\" is none of"},
+	{"gpu = \"cuda:16\"; %VM%", "x.conf:1: gpu: \"cuda:16\" is none of"},
+	{"gpu = \"soft:0\"; %VM%", "x.conf:1: gpu: \"soft:0\" is none of"},
+	{"gpu = \"soft:17\"; %VM%", "x.conf:1: gpu: \"soft:17\" is none of"},
+	{"gpu = \"soft:2x\"; %VM%", "x.conf:1: gpu: \"soft:2x\" is none of"},
+	{"socket = 1; %VM%", "x.conf:1: socket: must be a string"},
+	{"socket = \"x\"; %VM%", "x.conf:1: socket: must be an absolute path"},
+	{"socket = \"\"; %VM%", "x.conf:1: socket: must be an absolute path"},
+	{"socket = \"/12345678901234567890123456789012345678901234567890123456789012345678901234567"
+	 "89012345678901234567890123456789\"; %VM%",
+	 "x.conf:1: socket: longer than 107 characters"},
+	{"soft_memory = \"1K\"; %VM%", "x.conf:1: soft_memory: out of range: must be 64M to 16T"},
+	{"soft_memory = true; %VM%", "x.conf:1: soft_memory: must be a size: a number of bytes, or "
+				     "a string as \"4G\""},
+	{"soft_memory = -1; %VM%", "x.conf:1: soft_memory: out of range: must be 64M to 16T"},
+	{"window = \"256m\"; %VM%",
+	 "x.conf:1: window: \"256m\" is no size: digits, then K, M, G or T"},
+	{"window = \"\"; %VM%", "x.conf:1: window: \"\" is no size"},
+	{"window = \"G\"; %VM%", "x.conf:1: window: \"G\" is no size"},
+	{"window = \"1GB\"; %VM%", "x.conf:1: window: \"1GB\" is no size"},
+	{"window = \"-1G\"; %VM%", "x.conf:1: window: \"-1G\" is no size"},
+	{"window = \"99999999999999999999\"; %VM%",
+	 "x.conf:1: window: out of range: must be 1M to 1T"},
+	{"window = \"16777216T\"; %VM%", "x.conf:1: window: out of range: must be 1M to 1T"},
+	{"window = 33554433; %VM%", "x.conf:1: window: must be a multiple of 4096"},
+	{"\nlanes = 64;\nwindow = \"8M\"; %VM%", "x.conf:3: window: too small for 64 lanes"},
+	{"lanes = 0; %VM%", "x.conf:1: lanes: out of range: must be 1 to 128"},
+	{"lanes = 129; %VM%", "x.conf:1: lanes: out of range: must be 1 to 128"},
+	{"lanes = \"8\"; %VM%", "x.conf:1: lanes: must be a whole number"},
+	{"\nvms = ();", "x.conf:2: vms: names no VM"},
+	{"vms = \"a\";", "x.conf:1: vms: must be a list of groups: ( { ... } )"},
+	{"vms = { name = \"a\"; };", "x.conf:1: vms: must be a list of groups: ( { ... } )"},
+	{"vms = (\n\"a\");", "x.conf:2: vms: a VM must be a group: { ... }"},
+	{"vms = (\n{ weight = 1; });", "x.conf:2: name: is missing"},
+	{"vms = ( { name = 1; } );", "x.conf:1: name: must be a string"},
+	{"vms = ( { name = \"\"; } );", "x.conf:1: name: \"\" is no name: 1 to 63 of"},
+	{"vms = ( { name = \"a b\"; } );", "x.conf:1: name: \"a b\" is no name"},
+	{"vms = ( { name = \"0123456789012345678901234567890123456789012345678901234567890123\"; } "
+	 ");",
+	 "x.conf:1: name: \"0123456789012345678901234567890123456789012345678901234567890123\" is "
+	 "no "
+	 "name"},
+	{"vms = ( { name = \"a\"; },\n{ name = \"b\"; },\n{ name = \"a\"; } );",
+	 "x.conf:3: name: another VM is called \"a\" already"},
+	{"vms = ( { name = \"a\";\nweight = 0; } );",
+	 "x.conf:2: weight: out of range: must be 1 to 10000"},
+	{"vms = ( { name = \"a\"; weight = 10001; } );",
+	 "x.conf:1: weight: out of range: must be 1 to 10000"},
+	{"vms = ( { name = \"a\"; weight = -1; } );",
+	 "x.conf:1: weight: out of range: must be 1 to 10000"},
+	{"vms = ( { name = \"a\"; weight = 1.5; } );", "x.conf:1: weight: must be a whole number"},
+	{"vms = ( { name = \"a\"; memory = \"0\"; } );",
+	 "x.conf:1: memory: out of range: must be 1M to 1024T"},
+	{"vms = ( { name = \"a\";\n\nmemory = \"4X\"; } );", "x.conf:3: memory: \"4X\" is no size"},
+	{"vms = ( { name = \"a\"; users = \"root\"; } );",
+	 "x.conf:1: users: must be a list, as [\"root\"]"},
+	{"vms = ( { name = \"a\"; users = []; } );", "x.conf:1: users: names nobody"},
+	{"vms = ( { name = \"a\";\nusers = [\"root\", \"no such user\"]; } );",
+	 "x.conf:2: users: no user is called \"no such user\""},
+	{"vms = ( { name = \"a\"; users = [\"4294967295\"]; } );",
+	 "x.conf:1: users: 4294967295 is no user's number"},
+	{"vms = ( { name = \"a\"; users = [-1]; } );", "x.conf:1: users: -1 is no user's number"},
+	{"vms = ( { name = \"a\"; users = [1.5]; } );",
+	 "x.conf:1: users: a user must be a name or a number"},
+	{"vms = ( { name = \"a\"; device = 16; } );",
+	 "x.conf:1: device: out of range: must be 0 to 15"},
+	{"vms = ( { name = \"a\"; sessions = 65; } );",
+	 "x.conf:1: sessions: out of range: must be 1 to 64"},
+	{"vms = ( { name = \"a\";\ngpu = \"soft\"; } );", "x.conf:2: gpu: unknown key"},
+	{"# 5000000000 \"\n/* \n 5000000000 */ weight5000000000 = \"5000000000\";\n"
+	 "vms = ( { name = \"a\"; memory = 5000000000; } );",
+	 "x.conf:4: a number is too large"},
+	{"vms = ( { name = \"a\"; weight = 0x100000001; } );", "x.conf:1: a number is too large"},
+	{"vms = ( { name = \"a\"; weight = 4294967297L; } );",
+	 "x.conf:1: weight: out of range: must be 1 to 10000"},
+	{"@include \"nowhere\"\n%VM%", "x.conf:1: cannot open include file"},
+};
+
+START_TEST(refusal)
+{
+	static const char vms[] = "vms = ( { name = \"right\"; } );";
+	const char *text = refusals[_i].text;
+	const char *mark = strstr(text, "%VM%");
+	char whole[1024];
+
+	if (mark)
+		snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(mark - text), text, vms, mark + 4);
+	else
+		snprintf(whole, sizeof(whole), "%s", text);
+	ck_assert_int_ne(parse(whole), 0);
+	ck_assert_msg(!strncmp(why, refusals[_i].error, strlen(refusals[_i].error)),
+		      "\"%s\":\n  said     %s\n  expected %s", whole, why, refusals[_i].error);
+}
+END_TEST
+
+START_TEST(devices)
+{
+	ck_assert_int_eq(parse("gpu = \"soft:2\";\nvms = ( { name = \"a\"; device = 1; },\n"
+			       "{ name = \"b\";\ndevice = 2; } );"),
+			 0);
+	ck_assert_int_eq(config.gpu.kind, FGV_GPU_SOFT);
+	ck_assert_uint_eq(config.gpu.count, 2);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 3, why, sizeof(why)), 0);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
+	ck_assert_str_eq(why,
+			 "x.conf:4: device: there is no device 2: there are 2, counted from 0");
+	fgv_config_refuse_gpu(&config, why, sizeof(why), "no");
+	ck_assert_str_eq(why, "x.conf:1: gpu: no");
+	fgv_config_fini(&config);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+	char text[32];
+	uint64_t bytes;
+
+	ck_assert_int_eq(fgv_config_text_size("0", &bytes), 0);
+	ck_assert_uint_eq(bytes, 0);
+	ck_assert_int_eq(fgv_config_text_size("18446744073709551615", &bytes), 0);
+	ck_assert_uint_eq(bytes, UINT64_MAX);
+	ck_assert_int_eq(fgv_config_text_size("18446744073709551616", &bytes), -ERANGE);
+	ck_assert_int_eq(fgv_config_text_size("16777215T", &bytes), 0);
+	ck_assert_uint_eq(bytes, UINT64_C(16777215) << 40);
+	ck_assert_int_eq(fgv_config_text_size("16777216T", &bytes), -ERANGE);
+	ck_assert_int_eq(fgv_config_text_size(" 1", &bytes), -EINVAL);
+	ck_assert_int_eq(fgv_config_text_size("1 G", &bytes), -EINVAL);
+	fgv_config_text_show_size(UINT64_C(3) << 40, text, sizeof(text));
+	ck_assert_str_eq(text, "3T");
+	fgv_config_text_show_size(1025, text, sizeof(text));
+	ck_assert_str_eq(text, "1025");
+	fgv_config_text_show_size(0, text, sizeof(text));
+	ck_assert_str_eq(text, "0");
+}
+END_TEST
+
+/* The default as the table says it in words is the default that is used. */
+START_TEST(default_texts)
+{
+	size_t count;
+	const struct fgv_config_key *keys = fgv_config_keys(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value;
+
+		if (keys[i].type != FGV_CONFIG_SIZE && keys[i].type != FGV_CONFIG_NUMBER)
+			continue;
+		if (keys[i].standard == FGV_CONFIG_NO_LIMIT)
+			continue;
+		ck_assert_int_eq(fgv_config_text_size(keys[i].standard_text, &value), 0);
+		ck_assert_uint_eq(value, keys[i].standard);
+		ck_assert(value >= keys[i].min && value <= keys[i].max);
+	}
+}
+END_TEST
+
+static void show_range(const struct fgv_config_key *key, char *text, size_t len)
+{
+	char min[32], max[32];
+
+	if (key->type == FGV_CONFIG_SIZE) {
+		fgv_config_text_show_size(key->min, min, sizeof(min));
+		fgv_config_text_show_size(key->max, max, sizeof(max));
+	} else {
+		snprintf(min, sizeof(min), "%llu", (unsigned long long)key->min);
+		snprintf(max, sizeof(max), "%llu", (unsigned long long)key->max);
+	}
+	snprintf(text, len, ", %s to %s", min, max);
+}
+
+/*
+ * Each key has a paragraph in the man page that opens with its type, range and
+ * default: ".B weight" and then "(whole number, 1 to 10000; default: 1)".
+ */
+START_TEST(man_page)
+{
+	static const char *const types[] = {
+		[FGV_CONFIG_GPU] = "string",	     [FGV_CONFIG_PATH] = "path",
+		[FGV_CONFIG_SIZE] = "size",	     [FGV_CONFIG_NUMBER] = "whole number",
+		[FGV_CONFIG_NAME] = "string",	     [FGV_CONFIG_USERS] = "list",
+		[FGV_CONFIG_VMS] = "list of groups",
+	};
+	char *page, head[512], range[80];
+	size_t count;
+	const struct fgv_config_key *keys = fgv_config_keys(&count);
+
+	ck_assert_int_eq(fgv_config_text_load(FGV_TEST_MAN, &page), 0);
+	for (size_t i = 0; i < count; i++) {
+		const struct fgv_config_key *key = &keys[i];
+		const char *standard = key->standard_text;
+
+		range[0] = '\0';
+		if (key->type == FGV_CONFIG_SIZE || key->type == FGV_CONFIG_NUMBER)
+			show_range(key, range, sizeof(range));
+		if (key->type == FGV_CONFIG_PATH)
+			standard = "RUNSTATEDIR/fairgv/backend.sock";
+		if (standard)
+			snprintf(head, sizeof(head), ".B %s\n(%s%s; default: %s)\n", key->name,
+				 types[key->type], range, standard);
+		else
+			snprintf(head, sizeof(head), ".B %s\n(%s%s; required)\n", key->name,
+				 types[key->type], range);
+		ck_assert_msg(strstr(page, head) != NULL, "the man page lacks:\n%s", head);
+	}
+	free(page);
+}
+END_TEST
+
+/* ... and describes nothing else: a ".TP" paragraph in KEYS is a key. */
+START_TEST(man_page_has_no_other_keys)
+{
+	size_t count, paragraphs = 0;
+	char *page, *keys_start, *keys_end;
+
+	fgv_config_keys(&count);
+	ck_assert_int_eq(fgv_config_text_load(FGV_TEST_MAN, &page), 0);
+	keys_start = strstr(page, "\n.SH KEYS");
+	ck_assert_ptr_nonnull(keys_start);
+	keys_end = strstr(keys_start + 1, "\n.SH ");
+	ck_assert_ptr_nonnull(keys_end);
+	*keys_end = '\0';
+	for (char *at = keys_start; (at = strstr(at, "\n.TP\n.B ")); at++)
+		paragraphs++;
+	ck_assert_uint_eq(paragraphs, count);
+	free(page);
+}
+END_TEST
+
+static void write_file(const char *path, const char *text, size_t len)
+{
+	FILE *file = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(text, 1, len, file), len);
+	fclose(file);
+}
+
+START_TEST(files)
+{
+	char folder[] = "/tmp/fairgv-test-XXXXXX";
+	char path[64], expected[128];
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_int_eq(fgv_config_load(&config, folder, why, sizeof(why)), -EISDIR);
+	snprintf(path, sizeof(path), "%s/a.conf", folder);
+	ck_assert_int_eq(fgv_config_load(&config, path, why, sizeof(why)), -ENOENT);
+	snprintf(expected, sizeof(expected), "%s: No such file or directory", path);
+	ck_assert_str_eq(why, expected);
+	write_file(path, "vms\0", 4);
+	ck_assert_int_eq(fgv_config_load(&config, path, why, sizeof(why)), -EILSEQ);
+	write_file(path, "@include \"b.conf\"\n", 18);
+	snprintf(path, sizeof(path), "%s/b.conf", folder);
+	write_file(path, "\nvms = ( { name = \"a\"; weight = 0; } );", 39);
+	snprintf(path, sizeof(path), "%s/a.conf", folder);
+	ck_assert_int_eq(fgv_config_load(&config, path, why, sizeof(why)), -EINVAL);
+	/* How much of the path stands before it depends on libconfig's version. */
+	ck_assert_msg(strstr(why, "b.conf:2: weight: out of range: must be 1 to 10000") != NULL,
+		      "%s", why);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/b.conf", folder);
+	unlink(path);
+	rmdir(folder);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("config");
+	TCase *tcase = tcase_create("config");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_test(tcase, defaults);
+	tcase_add_test(tcase, all_keys);
+	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));
+	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, sizes);
+	tcase_add_test(tcase, default_texts);
+	tcase_add_test(tcase, man_page);
+	tcase_add_test(tcase, man_page_has_no_other_keys);
+	tcase_add_test(tcase, files);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,68 @@
+/*
+ * What the library exports: exactly the names of the toolkit's own, under its version
+ * node, and nothing of FairGV's. And what a stub does.
+ */
+#define _GNU_SOURCE
+#include "tests/unit/test_frontend.h"
+
+#include <dlfcn.h>
+
+#define NODE "libcudart.so.13"
+
+static const char *const names[] = {
+#define NAME(x) #x,
+#include "frontend/libcudart/names.h"
+#undef NAME
+};
+
+START_TEST(all_names_are_there)
+{
+	Dl_info info;
+
+	ck_assert_uint_gt(sizeof(names) / sizeof(names[0]), 400);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *symbol = dlvsym(RTLD_DEFAULT, names[i], NODE);
+
+		ck_assert_msg(symbol != NULL, "%s is missing", names[i]);
+		ck_assert(dladdr(symbol, &info));
+		ck_assert_msg(strstr(info.dli_fname, "libcudart.so"), "%s is in %s", names[i],
+			      info.dli_fname);
+	}
+}
+END_TEST
+
+START_TEST(nothing_else_is)
+{
+	void *library = dlopen(NODE, RTLD_NOW | RTLD_NOLOAD);
+
+	ck_assert_ptr_ne(library, NULL);
+	ck_assert_ptr_eq(dlsym(library, "fgv_lane_begin"), NULL);
+	ck_assert_ptr_eq(dlsym(library, "fgv_session_open"), NULL);
+	ck_assert_ptr_eq(dlsym(library, "fgv_error_from"), NULL);
+	ck_assert_ptr_eq(dlsym(library, "fgv_unsupported_call"), NULL);
+	dlclose(library);
+}
+END_TEST
+
+START_TEST(stubs)
+{
+	cudaGraph_t graph;
+	void *p;
+
+	setenv("FAIRGV_SOCKET", "/nowhere", 1);
+	EXPECT(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
+	EXPECT(cudaMallocManaged(&p, 16, cudaMemAttachGlobal), cudaErrorNotSupported);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("frontend: exports");
+	TCase *tests = tcase_create("exports");
+
+	tcase_add_test(tests, all_names_are_there);
+	tcase_add_test(tests, nothing_else_is);
+	tcase_add_test(tests, stubs);
+	suite_add_tcase(suite, tests);
+	return run_suite(suite);
+}

@@ -1,0 +1,192 @@
+/*
+ * Fat binaries, good and bad: what is sent of them, when, how often; and that a bad one is an
+ * error of whoever uses it, and no crash.
+ */
+#define _GNU_SOURCE
+#include "tests/unit/test_frontend.h"
+
+#include <pthread.h>
+
+static char kernel_here[1], variable_here[1];
+
+static void **register_wrapper(void *wrapper)
+{
+	void **module = __cudaRegisterFatBinary(wrapper);
+
+	__cudaRegisterFunction(module, kernel_here, NULL, "empty", -1, NULL, NULL, NULL, NULL,
+			       NULL);
+	__cudaRegisterVar(module, variable_here, NULL, "table", 0, 64, 0, 0);
+	__cudaRegisterFatBinaryEnd(module);
+	return module;
+}
+
+static cudaError_t use(void)
+{
+	return launch(kernel_here, of(1, 1, 1), of(1, 1, 1), 0);
+}
+
+START_TEST(sent_once_and_only_if_used)
+{
+	struct test_wrapper wrapper = {0x466243b1, 1, &test_container, "file.ptx"};
+	void *p;
+
+	register_wrapper(&wrapper);
+	EXPECT(cudaMalloc(&p, 1), cudaSuccess);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 0);
+	EXPECT(use(), cudaSuccess);
+	EXPECT(use(), cudaSuccess);
+	EXPECT(cudaGetSymbolAddress(&p, variable_here), cudaSuccess);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 1);
+	host_seen();
+	ck_assert_uint_eq(host.image_len, sizeof(test_container));
+	ck_assert_mem_eq(host.image, &test_container, sizeof(test_container));
+}
+END_TEST
+
+START_TEST(separate_compilation)
+{
+	static const struct test_container parts[] = {TEST_CONTAINER(1), TEST_CONTAINER(2)};
+	static const void *const more[] = {&parts[0], &parts[1], NULL};
+	struct test_wrapper wrapper = {0x466243b1, 2, &test_container, more};
+
+	register_wrapper(&wrapper);
+	EXPECT(use(), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.image_len, 3 * sizeof(test_container));
+	ck_assert_mem_eq(host.image, &test_container, sizeof(test_container));
+	ck_assert_mem_eq(host.image + sizeof(test_container), parts, sizeof(parts));
+}
+END_TEST
+
+START_TEST(in_memory_of_its_own)
+{
+	struct test_container *container = malloc(sizeof(*container));
+	struct test_wrapper wrapper = {0x466243b1, 1, container, NULL};
+
+	*container = test_container;
+	register_wrapper(&wrapper);
+	EXPECT(use(), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.image_len, sizeof(*container));
+	free(container);
+}
+END_TEST
+
+static struct test_container bad_magic = {0xba55ed51, 1, 16, 32, {0}};
+static struct test_container bad_header = {0xba55ed50, 1, 15, 32, {0}};
+static struct test_container too_long = {0xba55ed50, 1, 16, 1ull << 40, {0}};
+static struct test_container endless = {0xba55ed50, 1, 16, UINT64_MAX, {0}};
+/* Not absurd by itself, but this program's segment is not that large. */
+static struct test_container cut_short = {0xba55ed50, 1, 16, 64u << 20, {0}};
+static const void *const more_bad[] = {&bad_magic, NULL};
+
+static struct test_wrapper bad_wrappers[] = {
+	{0x466243b2, 1, &test_container, NULL}, {0x466243b1, 0, &test_container, NULL},
+	{0x466243b1, 3, &test_container, NULL}, {0x466243b1, 1, NULL, NULL},
+	{0x466243b1, 1, &bad_magic, NULL},	{0x466243b1, 1, &bad_header, NULL},
+	{0x466243b1, 1, &too_long, NULL},	{0x466243b1, 1, &endless, NULL},
+	{0x466243b1, 1, &cut_short, NULL},	{0x466243b1, 2, &test_container, more_bad},
+};
+
+START_TEST(bad_images)
+{
+	void *p;
+
+	register_wrapper(&bad_wrappers[_i]);
+	EXPECT(use(), cudaErrorInvalidKernelImage);
+	EXPECT(use(), cudaErrorInvalidKernelImage);
+	EXPECT(cudaGetSymbolAddress(&p, variable_here), cudaErrorInvalidKernelImage);
+	/* The others are as good as before. */
+	EXPECT(launch(kernel_empty, of(1, 1, 1), of(1, 1, 1), 0), cudaSuccess);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 1);
+}
+END_TEST
+
+START_TEST(no_wrapper_at_all)
+{
+	register_wrapper(NULL);
+	EXPECT(use(), cudaErrorInvalidKernelImage);
+}
+END_TEST
+
+START_TEST(refused_by_the_host)
+{
+	static struct test_wrapper wrapper = {0x466243b1, 1, &test_container, NULL};
+
+	HOST_SET(status[FGV_OP_MODULE_LOAD], CUDA_ERROR_NO_BINARY_FOR_GPU);
+	register_wrapper(&wrapper);
+	EXPECT(use(), cudaErrorNoKernelImageForDevice);
+	EXPECT(use(), cudaErrorNoKernelImageForDevice);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 1);
+}
+END_TEST
+
+START_TEST(unregistered)
+{
+	static struct test_wrapper wrapper = {0x466243b1, 1, &test_container, NULL};
+	void **module = register_wrapper(&wrapper);
+	cudaKernel_t handle;
+
+	EXPECT(use(), cudaSuccess);
+	EXPECT(__cudaGetKernel(&handle, kernel_here), cudaSuccess);
+	__cudaUnregisterFatBinary(module);
+	EXPECT(use(), cudaErrorInvalidResourceHandle);
+	EXPECT(__cudaLaunchKernel(handle, of(1, 1, 1), of(1, 1, 1), NULL, 0, NULL),
+	       cudaErrorInvalidResourceHandle);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_UNLOAD]), 1);
+	/* As a library that is loaded again. */
+	register_wrapper(&wrapper);
+	EXPECT(use(), cudaSuccess);
+	__cudaUnregisterFatBinary(NULL);
+	__cudaUnregisterFatBinary((void **)&wrapper);
+}
+END_TEST
+
+static void *use_it(void *arg)
+{
+	(void)arg;
+	return (void *)(uintptr_t)launch(kernel_here, of(1, 1, 1), of(1, 1, 1), 0);
+}
+
+START_TEST(first_used_by_many_at_once)
+{
+	static struct test_wrapper wrapper = {0x466243b1, 1, &test_container, NULL};
+	pthread_t threads[8];
+	void *result;
+
+	register_wrapper(&wrapper);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, use_it, NULL);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], &result);
+		ck_assert_ptr_eq(result, NULL);
+	}
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(launch_count), 8);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 1);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_FUNCTION_GET]), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("frontend: fat binaries");
+	TCase *tests = tcase_create("images");
+
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, sent_once_and_only_if_used);
+	tcase_add_test(tests, separate_compilation);
+	tcase_add_test(tests, in_memory_of_its_own);
+	tcase_add_loop_test(tests, bad_images, 0,
+			    (int)(sizeof(bad_wrappers) / sizeof(bad_wrappers[0])));
+	tcase_add_test(tests, no_wrapper_at_all);
+	tcase_add_test(tests, refused_by_the_host);
+	tcase_add_test(tests, unregistered);
+	tcase_add_test(tests, first_used_by_many_at_once);
+	suite_add_tcase(suite, tests);
+	return run_suite(suite);
+}

@@ -1,0 +1,149 @@
+/* The memory quota of a VM over its sessions, and the record of a session's allocations. */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/vgpu/quota.h"
+
+#define KIB   1024ull
+#define QUOTA (64 * KIB)
+
+static struct fgv_accounts accounts;
+static struct fgv_quota quota, other;
+
+static void setup(void)
+{
+	memset(&accounts, 0, sizeof(accounts));
+	accounts.quota_bytes = QUOTA;
+	fgv_quota_init(&quota, &accounts, 3);
+	fgv_quota_init(&other, &accounts, FGV_SESSIONS_MAX - 1);
+}
+
+static void teardown(void)
+{
+	fgv_quota_fini(&quota);
+	fgv_quota_fini(&other);
+}
+
+START_TEST(allows_all_of_it_and_no_more)
+{
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA), 0);
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	ck_assert_int_eq(fgv_quota_take(&quota, 1), -ENOMEM);
+	fgv_quota_give(&quota, QUOTA);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA + 1), -ENOMEM);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
+}
+END_TEST
+
+START_TEST(counts_all_sessions)
+{
+	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 2);
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2 + 512), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_take(&other, 1), -ENOMEM);
+	/* The daemon clears the entry of a session that has ended. */
+	accounts.sessions[3].memory_bytes = 0;
+	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+}
+END_TEST
+
+START_TEST(refuses_sizes_that_overflow)
+{
+	static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 511, UINT64_MAX - QUOTA,
+					 (uint64_t)INT64_MAX + 1};
+
+	ck_assert_int_eq(fgv_quota_take(&quota, 1), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		ck_assert_int_eq(fgv_quota_take(&quota, sizes[i]), -ENOMEM);
+	accounts.sessions[9].memory_bytes = UINT64_MAX;
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	ck_assert_int_eq(fgv_quota_take(&quota, 1), -ENOMEM);
+}
+END_TEST
+
+START_TEST(remembers_allocations)
+{
+	uint64_t bytes = 0;
+
+	ck_assert_int_eq(fgv_quota_take(&quota, 100), 0);
+	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), 0);
+	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), -EEXIST);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1001, &bytes), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0, &bytes), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes), 0);
+	ck_assert_uint_eq(bytes, 100);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes), -ENOENT);
+}
+END_TEST
+
+START_TEST(leaves_nothing_behind)
+{
+	for (uint64_t i = 1; i <= 100; i++) {
+		ck_assert_int_eq(fgv_quota_take(&quota, 512), 0);
+		ck_assert_int_eq(fgv_quota_add(&quota, i * 0x1000, 512), 0);
+	}
+	fgv_quota_fini(&quota);
+	ck_assert_uint_eq(fgv_quota_left(&other), QUOTA);
+}
+END_TEST
+
+/*
+ * Two sessions that each want more than half: both may fail, but never do both succeed,
+ * and nothing is left over.
+ */
+static uint32_t holders;
+
+static void *hold_alone(void *arg)
+{
+	struct fgv_quota *mine = arg;
+	uintptr_t wrong = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		if (fgv_quota_take(mine, QUOTA / 2 + 512) < 0)
+			continue;
+		wrong += __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST) != 1;
+		__atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST);
+		fgv_quota_give(mine, QUOTA / 2 + 512);
+	}
+	return (void *)wrong;
+}
+
+START_TEST(never_gives_it_twice)
+{
+	pthread_t thread;
+	void *wrong;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_alone, &other), 0);
+	ck_assert_ptr_null(hold_alone(&quota));
+	pthread_join(thread, &wrong);
+	ck_assert_ptr_null(wrong);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("quota");
+	TCase *tcase = tcase_create("quota");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, allows_all_of_it_and_no_more);
+	tcase_add_test(tcase, counts_all_sessions);
+	tcase_add_test(tcase, refuses_sizes_that_overflow);
+	tcase_add_test(tcase, remembers_allocations);
+	tcase_add_test(tcase, leaves_nothing_behind);
+	tcase_add_test(tcase, never_gives_it_twice);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

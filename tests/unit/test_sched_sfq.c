@@ -1,0 +1,263 @@
+/*
+ * Start-time fair queuing by itself: tags without drift, the wrap, virtual time, sleepers,
+ * debts, weights that change, and the order of the tree against a plain search.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "scheduler/sfq.h"
+
+#define MS FGV_NS_PER_MS
+
+/* The sanitizers make each step some ten times slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DRIFT_SLICES 20000000ull
+#else
+#define DRIFT_SLICES 1000000000ull
+#endif
+
+static uint64_t seed;
+
+static uint64_t draw(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed % below;
+}
+
+/* After any number of charges the tag is the exact floor of the sum over the weight. */
+START_TEST(tags_do_not_drift)
+{
+	static const uint32_t weights[] = {1, 3, 7, 9973};
+	uint32_t weight = weights[_i];
+	uint64_t slices = DRIFT_SLICES / FGV_ARRAY_LEN(weights);
+	unsigned __int128 sum = 0;
+	struct fgv_sfq q;
+	struct fgv_sfq_node node;
+	uint64_t used = 88172645463325252ull;
+
+	fgv_sfq_init(&q, 0);
+	fgv_sfq_node_init(&q, &node, 0, weight);
+	for (uint64_t i = 0; i < slices; i++) {
+		used = used * 6364136223846793005ull + 1442695040888963407ull;
+		sum += used >> 40; /* up to 16.8 ms */
+		fgv_sfq_charge(&q, &node, used >> 40);
+	}
+	ck_assert_uint_eq(node.start, (uint64_t)(sum / weight));
+	ck_assert_uint_eq(node.rest, (uint64_t)(sum % weight));
+}
+END_TEST
+
+START_TEST(virtual_time_is_the_least_active_tag)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_node a, b;
+
+	fgv_sfq_init(&q, 0);
+	fgv_sfq_node_init(&q, &a, 0, 1);
+	fgv_sfq_node_init(&q, &b, 1, 2);
+	fgv_sfq_activate(&q, &a, 0);
+	fgv_sfq_activate(&q, &b, 0);
+	fgv_sfq_charge(&q, &a, 10);
+	ck_assert_uint_eq(q.vtime, 0);
+	fgv_sfq_charge(&q, &b, 12);
+	ck_assert_uint_eq(q.vtime, 6);
+	fgv_sfq_deactivate(&q, &b, 0);
+	ck_assert_uint_eq(q.vtime, 10);
+	/* b is behind by now and starts where the others are */
+	fgv_sfq_activate(&q, &b, 0);
+	ck_assert_uint_eq(b.start, 10);
+}
+END_TEST
+
+START_TEST(virtual_time_never_moves_back)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_node node[8];
+	uint64_t last, now = 0;
+
+	fgv_sfq_init(&q, (uint64_t)-1000000);
+	for (unsigned int i = 0; i < 8; i++)
+		fgv_sfq_node_init(&q, &node[i], i, 1 + (uint32_t)draw(5));
+	last = q.vtime;
+	for (int step = 0; step < 200000; step++) {
+		struct fgv_sfq_node *n = &node[draw(8)];
+
+		now += draw(100);
+		if (!n->active)
+			fgv_sfq_activate(&q, n, now);
+		else if (draw(4) == 0)
+			fgv_sfq_deactivate(&q, n, now);
+		else
+			fgv_sfq_charge(&q, n, draw(1000));
+		ck_assert(!fgv_sfq_before(q.vtime, last));
+		ck_assert(q.leftmost == NULL || !fgv_sfq_before(q.leftmost->start, q.vtime));
+		last = q.vtime;
+	}
+}
+END_TEST
+
+START_TEST(a_short_sleep_sheds_no_debt)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_node greedy, other;
+
+	fgv_sfq_init(&q, 0);
+	fgv_sfq_node_init(&q, &greedy, 0, 1);
+	fgv_sfq_node_init(&q, &other, 1, 1);
+	fgv_sfq_activate(&q, &greedy, 0);
+	fgv_sfq_activate(&q, &other, 0);
+	fgv_sfq_charge(&q, &greedy, 60000 * MS);
+	fgv_sfq_deactivate(&q, &greedy, 60000 * MS);
+	fgv_sfq_activate(&q, &greedy, 60001 * MS);
+	ck_assert_uint_eq(greedy.start, 60000 * MS);
+	ck_assert_ptr_eq(fgv_sfq_first(&q), &other);
+}
+END_TEST
+
+START_TEST(idle_time_pays_debts)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_node greedy, other;
+
+	fgv_sfq_init(&q, 0);
+	fgv_sfq_node_init(&q, &greedy, 0, 1);
+	fgv_sfq_node_init(&q, &other, 1, 1);
+	fgv_sfq_activate(&q, &greedy, 0);
+	fgv_sfq_activate(&q, &other, 0);
+	fgv_sfq_charge(&q, &greedy, 1000 * MS);
+	fgv_sfq_deactivate(&q, &greedy, 1000 * MS);
+	fgv_sfq_charge(&q, &other, 100 * MS);
+	fgv_sfq_deactivate(&q, &other, 1100 * MS);
+	fgv_sfq_activate(&q, &other, 1400 * MS);
+	ck_assert_uint_eq(other.start, 400 * MS);
+	fgv_sfq_deactivate(&q, &other, 1400 * MS);
+	/* never beyond the last finish tag */
+	fgv_sfq_activate(&q, &other, 999999 * MS);
+	ck_assert_uint_eq(other.start, 1000 * MS);
+	fgv_sfq_activate(&q, &greedy, 999999 * MS);
+	ck_assert_uint_eq(greedy.start, 1000 * MS);
+}
+END_TEST
+
+START_TEST(weight_changes_for_what_comes)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_node node;
+
+	fgv_sfq_init(&q, 0);
+	fgv_sfq_node_init(&q, &node, 0, 3);
+	fgv_sfq_charge(&q, &node, 100);
+	ck_assert_uint_eq(node.start, 33);
+	fgv_sfq_set_weight(&node, 6);
+	ck_assert_uint_eq(node.rest, 2); /* a third of a nanosecond, as before */
+	fgv_sfq_charge(&q, &node, 60);
+	ck_assert_uint_eq(node.start, 43);
+	fgv_sfq_set_weight(&node, 1);
+	ck_assert_uint_lt(node.rest, 1);
+	fgv_sfq_charge(&q, &node, 7);
+	ck_assert_uint_eq(node.start, 50);
+}
+END_TEST
+
+/* The order is the same wherever in the number range the tags lie. */
+START_TEST(wrap_changes_nothing)
+{
+	static const uint64_t first[] = {0, (uint64_t)-5000, 1ull << 63, (1ull << 63) - 5000};
+	struct fgv_sfq q[FGV_ARRAY_LEN(first)];
+	struct fgv_sfq_node node[FGV_ARRAY_LEN(first)][6];
+
+	for (size_t k = 0; k < FGV_ARRAY_LEN(first); k++) {
+		fgv_sfq_init(&q[k], first[k]);
+		for (unsigned int i = 0; i < 6; i++) {
+			fgv_sfq_node_init(&q[k], &node[k][i], i, i + 1);
+			fgv_sfq_activate(&q[k], &node[k][i], 0);
+		}
+	}
+	for (int step = 0; step < 20000; step++) {
+		uint64_t used = draw(500), id = fgv_sfq_first(&q[0])->id;
+
+		for (size_t k = 0; k < FGV_ARRAY_LEN(first); k++) {
+			ck_assert_uint_eq(fgv_sfq_first(&q[k])->id, id);
+			fgv_sfq_charge(&q[k], fgv_sfq_first(&q[k]), used);
+			ck_assert_uint_eq(q[k].vtime - first[k], q[0].vtime);
+		}
+	}
+}
+END_TEST
+
+static void check_order(const struct fgv_sfq *q, unsigned int active)
+{
+	struct fgv_sfq_node *n = fgv_sfq_first(q), *next;
+	unsigned int seen = 0;
+
+	for (; n != NULL; n = next) {
+		next = fgv_sfq_next(n);
+		seen++;
+		if (next != NULL)
+			ck_assert(fgv_sfq_precedes(n, n->start, next, next->start));
+	}
+	ck_assert_uint_eq(seen, active);
+}
+
+START_TEST(the_tree_stays_in_order)
+{
+	enum { NODES = 300 };
+	static struct fgv_sfq_node node[NODES];
+	struct fgv_sfq q;
+	unsigned int active = 0;
+
+	fgv_sfq_init(&q, (uint64_t)-100000);
+	for (unsigned int i = 0; i < NODES; i++)
+		fgv_sfq_node_init(&q, &node[i], i, 1 + (uint32_t)draw(20));
+	for (unsigned int step = 0; step < 30000; step++) {
+		struct fgv_sfq_node *n = &node[draw(NODES)];
+
+		if (!n->active) {
+			fgv_sfq_activate(&q, n, step);
+			active++;
+		} else if (draw(3) == 0) {
+			fgv_sfq_deactivate(&q, n, step);
+			active--;
+		} else {
+			fgv_sfq_charge(&q, n, draw(3000));
+		}
+		if (step % 16 == 0)
+			check_order(&q, active);
+	}
+}
+END_TEST
+
+static void setup(void)
+{
+	seed = 0x9e3779b97f4a7c15ull;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("sched_sfq");
+	TCase *tags = tcase_create("tags"), *drift = tcase_create("drift");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tags, setup, NULL);
+	tcase_add_test(tags, virtual_time_is_the_least_active_tag);
+	tcase_add_test(tags, virtual_time_never_moves_back);
+	tcase_add_test(tags, a_short_sleep_sheds_no_debt);
+	tcase_add_test(tags, idle_time_pays_debts);
+	tcase_add_test(tags, weight_changes_for_what_comes);
+	tcase_add_test(tags, wrap_changes_nothing);
+	tcase_add_test(tags, the_tree_stays_in_order);
+	tcase_set_timeout(tags, 120);
+	tcase_add_loop_test(drift, tags_do_not_drift, 0, 4);
+	tcase_set_timeout(drift, 300);
+	suite_add_tcase(suite, tags);
+	suite_add_tcase(suite, drift);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

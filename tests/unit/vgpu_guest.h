@@ -1,0 +1,78 @@
+/*
+ * Starts the real fairgv-vgpu on a soft GPU, as the daemon does, and speaks with it as a
+ * guest does, but at the level of slots: so that what is sent can be wrong. Everything that
+ * can go wrong on this side fails the test.
+ */
+#ifndef FGV_TESTS_VGPU_GUEST_H
+#define FGV_TESTS_VGPU_GUEST_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "api/gpu_wire.h"
+#include "backend/shared.h"
+#include "shmring/heap.h"
+#include "shmring/ring.h"
+#include "shmring/window.h"
+
+#define VGPU_LANES  4
+#define VGPU_QUOTA  (48ull << 20)
+#define VGPU_MEMORY (64ull << 20)
+
+struct vgpu_lane {
+	struct fgv_ring requests, replies;
+	struct fgv_heap heap;
+	uint32_t reclaimed; /* position up to which the heap has been given back */
+	uint32_t calls;
+	int doorbell_fd;
+};
+
+struct vgpu {
+	pid_t pid;
+	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, soft_fd, log_fd;
+	struct fgv_window window;
+	struct fgv_msg_welcome welcome;
+	struct fgv_accounts *accounts;
+	uint64_t ticket;
+	struct vgpu_lane lanes[VGPU_LANES];
+};
+
+/* The process, without a setup. */
+void vgpu_spawn(struct vgpu *vgpu);
+/* Sends the setup; @setup NULL: a right one. */
+void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup);
+void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup);
+/* Reads the welcome and maps the window, if there is one. */
+void vgpu_read_welcome(struct vgpu *vgpu);
+/* Sends a lane message with @fd (-1: none); the acknowledgement's status. */
+uint32_t vgpu_send_lane(struct vgpu *vgpu, uint32_t lane, int fd);
+/* All of that, with all lanes attached. */
+void vgpu_start(struct vgpu *vgpu);
+
+/* Wakes the dispatcher if it sleeps. */
+void vgpu_wake(struct vgpu *vgpu);
+/* Publishes a slot as it is, but for its mark. Waits for room; false: the process has ended. */
+bool vgpu_publish(struct vgpu *vgpu, uint32_t lane, const struct fgv_slot *slot);
+/* Posts a request and its message, by the rules. */
+bool vgpu_post(struct vgpu *vgpu, uint32_t lane, uint16_t op, const void *message, uint32_t len);
+/*
+ * Waits for the next reply of @lane, sleeping on its doorbell. Its status; its data, if
+ * there is no failure, is as long as the operation says.
+ */
+uint32_t vgpu_wait(struct vgpu *vgpu, uint32_t lane, void *reply);
+/* A post and a wait. */
+uint32_t vgpu_call(struct vgpu *vgpu, uint32_t lane, uint16_t op, const void *message, uint32_t len,
+		   void *reply);
+
+/* Memory of the arena at @off from its beginning. */
+void *vgpu_arena(struct vgpu *vgpu, uint64_t off);
+bool vgpu_has_ended(struct vgpu *vgpu);
+
+/*
+ * Waits for the process to end, which it must, and not by a signal: its exit status, and
+ * how many log lines it has written. Gives everything back.
+ */
+int vgpu_finish(struct vgpu *vgpu, unsigned *lines);
+/* Hangs up first. */
+int vgpu_hang_up(struct vgpu *vgpu, unsigned *lines);
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * fairgv-run: runs a CUDA program under FairGV. Where a daemon answers, the program
+ * is told where it is and takes this process over; where none does, a private one is
+ * started for this run (run_private.c).
+ *
+ * Exit status: the program's, 128 and the signal where one killed it, 127 where it
+ * was not found, 126 where it can't be executed, 125 for what is wrong here.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "api/wire.h"
+#include "common/log.h"
+#include "tools/run.h"
+
+static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
+static const char library[] = "libcudart.so.13";
+
+static void print_usage(FILE *out)
+{
+	fputs("usage: fairgv-run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	      "  --vm NAME       the VM to run in (the first that you may use)\n"
+	      "  --config FILE   start a private daemon with this configuration\n"
+	      "  --socket PATH   the daemon's socket ($FAIRGV_SOCKET or\n"
+	      "                  " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
+	      "  --stats         print what the program asked of the GPU when it ends\n"
+	      "  --version       print the version\n"
+	      "  --help          print this\n",
+	      out);
+}
+
+static void parse_options(int argc, char **argv, struct fgv_run *run)
+{
+	static const struct option table[] = {
+		{"vm", required_argument, NULL, 'm'},
+		{"config", required_argument, NULL, 'c'},
+		{"socket", required_argument, NULL, 's'},
+		{"stats", no_argument, NULL, 't'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int option;
+
+	*run = (struct fgv_run){.vm = getenv("FAIRGV_VM")};
+	if (run->vm && !*run->vm)
+		run->vm = NULL;
+	while ((option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+		switch (option) {
+		case 'm':
+			run->vm = optarg;
+			break;
+		case 'c':
+			run->config_path = optarg;
+			break;
+		case 's':
+			run->socket = optarg;
+			break;
+		case 't':
+			setenv("FAIRGV_STATS", "1", 0);
+			break;
+		case 'v':
+			puts(PACKAGE_STRING);
+			exit(EXIT_SUCCESS);
+		case 'h':
+			print_usage(stdout);
+			exit(EXIT_SUCCESS);
+		default:
+			exit(FGV_RUN_FAILED);
+		}
+	}
+	run->program = argv + optind;
+}
+
+static int check_options(const struct fgv_run *run)
+{
+	struct sockaddr_un address;
+
+	if (!run->program[0]) {
+		print_usage(stderr);
+		return -EINVAL;
+	}
+	if (run->vm && strlen(run->vm) >= FGV_NAME_MAX) {
+		fgv_error("--vm: a VM's name has at most %d characters", FGV_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	if (run->socket && run->config_path) {
+		fgv_error("--socket is of a daemon that runs, --config for one to be started: "
+			  "not both");
+		return -EINVAL;
+	}
+	if (run->socket && strlen(run->socket) >= sizeof(address.sun_path)) {
+		fgv_error("--socket: the path is too long");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* 0 if a daemon answers at @path. */
+static int probe_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int ret = 0;
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) && errno != EAGAIN)
+		ret = -errno; /* EAGAIN: its queue is full, so it is there */
+	close(fd);
+	return ret;
+}
+
+/*
+ * Where our own files are: in the build tree if this runs from there, else where they
+ * were installed.
+ */
+static int find_files(struct fgv_run *run)
+{
+	char self[PATH_MAX], path[PATH_MAX + 128];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *folder;
+
+	snprintf(run->backend_path, sizeof(run->backend_path), "%s", FGV_SBINDIR "/fairgv-backend");
+	snprintf(run->library_folder, sizeof(run->library_folder), "%s", FGV_PKGLIBDIR);
+	if (len > 0) {
+		self[len] = '\0';
+		folder = dirname(dirname(self));
+		snprintf(path, sizeof(path), "%s/frontend/libcudart/.libs/%s", folder, library);
+		if (!access(path, F_OK)) {
+			snprintf(run->library_folder, sizeof(run->library_folder), "%s",
+				 dirname(path));
+			snprintf(run->backend_path, sizeof(run->backend_path),
+				 "%s/backend/fairgv-backend", folder);
+			return 0;
+		}
+	}
+	snprintf(path, sizeof(path), "%s/%s", run->library_folder, library);
+	if (!access(path, F_OK))
+		return 0;
+	fgv_error("%s: %s", path, strerror(errno));
+	return -ENOENT;
+}
+
+static int prepend_library_path(const char *folder)
+{
+	const char *before = getenv("LD_LIBRARY_PATH");
+	char *path;
+	int ret;
+
+	if (!before || !*before)
+		return setenv("LD_LIBRARY_PATH", folder, 1) ? -errno : 0;
+	if (asprintf(&path, "%s:%s", folder, before) < 0)
+		return -ENOMEM;
+	ret = setenv("LD_LIBRARY_PATH", path, 1) ? -errno : 0;
+	free(path);
+	return ret;
+}
+
+int fgv_run_execute(const struct fgv_run *run)
+{
+	if (prepend_library_path(run->library_folder) || setenv("FAIRGV_SOCKET", run->socket, 1) ||
+	    (run->vm && setenv("FAIRGV_VM", run->vm, 1))) {
+		fgv_error("out of memory");
+		return FGV_RUN_FAILED;
+	}
+	execvp(run->program[0], run->program);
+	fgv_error("%s: %s", run->program[0], errno == ENOENT ? "no such program" : strerror(errno));
+	return errno == ENOENT ? FGV_RUN_NOT_FOUND : FGV_RUN_NOT_EXECUTABLE;
+}
+
+/* Whether the program can use a daemon that is there; else one is to be started. */
+static bool find_daemon(struct fgv_run *run, int *error)
+{
+	const char *given = run->socket;
+
+	*error = 0;
+	if (run->config_path)
+		return false;
+	if (!run->socket)
+		run->socket = getenv("FAIRGV_SOCKET");
+	if (!run->socket || !*run->socket)
+		run->socket = default_socket;
+	*error = probe_socket(run->socket);
+	if (*error && given)
+		fgv_error("no daemon answers at %s: %s", given, strerror(-*error));
+	return !*error || given;
+}
+
+int main(int argc, char **argv)
+{
+	struct fgv_run run;
+	int error;
+
+	fgv_log_init("fairgv-run");
+	parse_options(argc, argv, &run);
+	if (check_options(&run) || find_files(&run))
+		return FGV_RUN_FAILED;
+	if (find_daemon(&run, &error))
+		return error ? FGV_RUN_FAILED : fgv_run_execute(&run);
+	return fgv_run_private(&run);
+}

@@ -1,0 +1,33 @@
+/*
+ * The parts of fairgv-run: finding a daemon and becoming the program (fairgv-run.c),
+ * and a private daemon with the program beside it (run_private.c).
+ *
+ * Threads: one.
+ */
+#ifndef FGV_TOOLS_RUN_H
+#define FGV_TOOLS_RUN_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Exit statuses, those of env(1) and nohup(1). */
+#define FGV_RUN_FAILED	       125
+#define FGV_RUN_NOT_EXECUTABLE 126
+#define FGV_RUN_NOT_FOUND      127
+
+struct fgv_run {
+	const char *vm;		 /* NULL: the first that the user may use */
+	const char *config_path; /* NULL: none given */
+	const char *socket;
+	char **program; /* its arguments, NULL at the end */
+	char library_folder[PATH_MAX + 64];
+	char backend_path[PATH_MAX + 64];
+};
+
+/* Becomes the program, with run->socket as its daemon. Returns an exit status if it can't. */
+int fgv_run_execute(const struct fgv_run *run);
+
+/* Runs the program beside a private daemon, and returns the exit status. */
+int fgv_run_private(struct fgv_run *run);
+
+#endif
