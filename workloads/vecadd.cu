@@ -5,78 +5,102 @@
  */
 #include "workload.h"
 
-#include <utility>
 #include <vector>
 
 #define BLOCK 256
 
-__global__ void vecadd(float *out, const float *a, const float *b, size_t count)
+__global__ void add(float *out, const float *a, const float *b, size_t elements,
+		    unsigned long long *count)
 {
 	size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 
-	if (i < count)
+	workload_count(count);
+	if (i < elements)
 		out[i] = a[i] + b[i];
 }
 
-static void compute(const struct workload *w, const std::vector<float> &a,
-		    const std::vector<float> &b, std::vector<float> &result)
-{
-	size_t count = a.size(), bytes = count * sizeof(float);
-	unsigned blocks = (unsigned)((count + BLOCK - 1) / BLOCK);
-	float *from, *to, *step;
+struct vecadd : workload {
+	std::vector<float> a, b;
+	float *start, *addend;
+	float *sums[2]; /* iteration i writes sums[i % 2] */
 
-	CUDA(w, cudaMalloc(&from, bytes));
-	CUDA(w, cudaMalloc(&to, bytes));
-	CUDA(w, cudaMalloc(&step, bytes));
-	CUDA(w, cudaMemset(to, WORKLOAD_POISON, bytes));
-	CUDA(w, cudaMemcpy(from, a.data(), bytes, cudaMemcpyHostToDevice));
-	CUDA(w, cudaMemcpy(step, b.data(), bytes, cudaMemcpyHostToDevice));
-	for (long i = 0; i < w->iterations; i++) {
-		vecadd<<<blocks, BLOCK>>>(to, from, step, count);
-		workload_cuda(w, cudaGetLastError(), "launch of vecadd");
-		std::swap(from, to);
+	double units() const override
+	{
+		return (double)size;
 	}
-	CUDA(w, cudaMemcpy(result.data(), from, bytes, cudaMemcpyDeviceToHost));
-	CUDA(w, cudaFree(step));
-	CUDA(w, cudaFree(to));
-	CUDA(w, cudaFree(from));
-}
 
-/* Each of the additions may round by half a unit in the last place of its sum. */
-static bool verify(const struct workload *w, const std::vector<float> &a,
-		   const std::vector<float> &b, const std::vector<float> &result)
-{
-	double k = (double)w->iterations;
-
-	for (size_t i = 0; i < result.size(); i++) {
-		double reference = a[i] + k * b[i];
-		double tolerance = k * 0x1p-24 * (fabs(a[i]) + k * fabs(b[i])) + 1e-6;
-
-		if (!workload_close(w, result[i], reference, tolerance, i))
-			return false;
+	size_t bytes() const
+	{
+		return (size_t)size * sizeof(float);
 	}
-	return true;
-}
+
+	void allocate() override
+	{
+		a.resize(size);
+		b.resize(size);
+		workload_fill(a.data(), a.size(), -1, 1, 1);
+		workload_fill(b.data(), b.size(), -1, 1, 2);
+		for (float **memory : {&start, &addend, &sums[0], &sums[1]})
+			CUDA(this, cudaMalloc(memory, bytes()));
+	}
+
+	void load() override
+	{
+		CUDA(this, cudaMemcpy(start, a.data(), bytes(), cudaMemcpyHostToDevice));
+		CUDA(this, cudaMemcpy(addend, b.data(), bytes(), cudaMemcpyHostToDevice));
+		for (float *sum : sums)
+			CUDA(this, cudaMemset(sum, WORKLOAD_POISON, bytes()));
+	}
+
+	void step(long i) override
+	{
+		unsigned blocks = (unsigned)((size + BLOCK - 1) / BLOCK);
+		const float *from = i % round ? sums[(i + 1) % 2] : start;
+
+		add<<<blocks, BLOCK>>>(sums[i % 2], from, addend, (size_t)size, count);
+		workload_cuda(this, cudaGetLastError(), "launch of add");
+	}
+
+	/* Each of the additions may round by half a unit in the last place of its sum. */
+	bool verify() override
+	{
+		double depth = (double)workload_depth(this);
+		std::vector<float> result(size);
+
+		memset(result.data(), WORKLOAD_POISON, bytes());
+		CUDA(this, cudaMemcpy(result.data(), sums[(done - 1) % 2], bytes(),
+				      cudaMemcpyDeviceToHost));
+		for (size_t i = 0; i < result.size(); i++) {
+			double tolerance =
+				depth * 0x1p-24 * (fabs(a[i]) + depth * fabs(b[i])) + 1e-6;
+
+			if (!workload_close(this, result[i], a[i] + depth * b[i], tolerance, i))
+				return false;
+		}
+		return true;
+	}
+
+	void release() override
+	{
+		for (float *memory : {start, addend, sums[0], sums[1]})
+			CUDA(this, cudaFree(memory));
+	}
+};
 
 int main(int argc, char **argv)
 {
-	struct workload w = {};
+	struct vecadd w = {};
 
 	w.name = "vecadd";
 	w.about = "Adds vectors of random numbers and checks every element of the sum.";
 	w.size_about = "elements of a vector";
+	w.units_about = "one addition";
 	w.size = 1000003;
 	w.max_size = 1L << 30;
 	w.iterations = 4;
-	workload_start(&w, argc, argv);
-
-	std::vector<float> a(w.size), b(w.size), result(w.size);
-
-	workload_fill(a.data(), a.size(), 1);
-	workload_fill(b.data(), b.size(), 2);
-	memset(result.data(), WORKLOAD_POISON, result.size() * sizeof(float));
-	workload_clock_start(&w);
-	compute(&w, a, b, result);
-	workload_clock_stop(&w);
-	workload_finish(&w, verify(&w, a, b, result));
+	w.sync_every = 32;
+	w.round = 1000;
+	w.kernels = 1;
+	w.growth = 1;
+	workload_main(&w, argc, argv);
 }

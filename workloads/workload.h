@@ -1,16 +1,32 @@
 /*
- * What the workloads share: the command line, random input, checking of CUDA
- * calls, the clock, and the line that a workload ends with. A workload is one
+ * What the workloads share: the command line, random input, checking of CUDA calls, the
+ * loop that launches, the clock, and the lines that a workload prints. A workload is one
  * CUDA C++ program in one file; it knows nothing of where its device comes from.
  *
- * On stdout a workload prints exactly one line of key=value words:
+ * The last line on stdout, and the only one unless --seconds or --start-at is given,
+ * consists of key=value words:
  *
- *	workload=NAME device=NAME size=N iterations=N seconds=S verified=yes|no
+ *	workload=NAME device=NAME size=N iterations=N seconds=S units=U units_per_second=R
+ *	[kernel_us=K] [event_seconds=E] verified=yes|no
  *
- * seconds is the time from the first allocation until the result is back in host
- * memory; making the context and checking the result are not in it. The exit status
- * is 0 only if the result was verified, 1 if it was wrong or a CUDA call failed (then
- * one line on stderr names the call and the error), 2 for a wrong command line.
+ * seconds is the time from the first launch until the device has finished the last; making
+ * the context, memory, calibration and checking are not in it. units is the work done, as
+ * --help counts it; at one size it is proportional to what the device had to do. kernel_us
+ * is what one kernel takes on the device, with what lies between two of them; it is
+ * measured before the clock starts, under --kernel-us, --seconds and --start-at.
+ * event_seconds, under --events, is the device's time from the first kernel of each batch
+ * to its last, a batch being what is launched between two synchronizations.
+ *
+ * Other lines begin with a word of their own, and are flushed:
+ *
+ *	ready workload=NAME size=N kernel_us=K	under --start-at, before the wait
+ *	progress workload=NAME second=N units=U elapsed=S [event_seconds=E]
+ *
+ * Progress comes under --seconds with the first synchronization after each full second;
+ * elapsed is the exact time of it, and units and event_seconds are those until then.
+ *
+ * The exit status is 0 only if the result was verified, 1 if it was wrong or a CUDA call
+ * failed (then one line on stderr names the call and the error), 2 for a wrong command line.
  */
 #ifndef FGV_WORKLOAD_H
 #define FGV_WORKLOAD_H
@@ -25,16 +41,50 @@
 #include <string.h>
 #include <time.h>
 
+/*
+ * A program derives from this, sets the first group and gives the functions; the rest is
+ * for the command line and the loop. An iteration i computes from the result of i - 1,
+ * except that every round-th starts from the input again: so the processor can check a
+ * run of any length, and no rounding error grows without end.
+ */
 struct workload {
 	const char *name;
-	const char *about;	/* one line for --help */
-	const char *size_about; /* what --size counts, for --help */
-	long size;		/* the default, then what was asked for */
-	long max_size;		/* at least 1 is always asked for */
-	long iterations;
+	const char *about;	 /* one line for --help */
+	const char *size_about;	 /* what --size counts, for --help */
+	const char *units_about; /* what units= counts, for --help */
+	long size;		 /* the default, then what was asked for */
+	long max_size;		 /* at least 1 is always asked for */
+	long iterations;	 /* the default, then what was asked for */
+	long sync_every;	 /* iterations between two synchronizations */
+	long round;
+	int kernels;   /* in one iteration */
+	double growth; /* a kernel's time grows about with this power of size */
+
+	double run_s;	  /* --seconds; 0: iterations are counted instead */
+	double kernel_us; /* asked for, then measured; 0: not */
+	double burst_s, sleep_s;
+	const char *start_at;
+	bool time_events;
+
 	char device[256]; /* its name, spaces made underscores */
+	cudaEvent_t first, last;
+	unsigned long long *count; /* on the device: kernels that ran since load() */
+	long done;		   /* iterations that have ended by the clock */
 	double seconds;
-	double started;
+	double event_seconds;
+
+	/* Units of work in one iteration. */
+	virtual double units() const = 0;
+	/* Makes host and device memory for size, the host's filled. */
+	virtual void allocate() = 0;
+	/* Puts the input on the device, and poison where results will be. */
+	virtual void load() = 0;
+	/* Launches iteration @i, counted from 0 since load(). */
+	virtual void step(long i) = 0;
+	/* Brings the result of the last iteration back and compares it with the processor's. */
+	virtual bool verify() = 0;
+	/* Gives back what allocate() made on the device. */
+	virtual void release() = 0;
 };
 
 /* Stops the program with the call's name and error on stderr if it failed. */
@@ -48,12 +98,25 @@ static inline double workload_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static inline void workload_print_events(const struct workload *w)
+{
+	if (w->time_events)
+		printf(" event_seconds=%.6f", w->event_seconds);
+}
+
 /* Prints the line and ends the program. */
 [[noreturn]] static inline void workload_finish(const struct workload *w, bool verified)
 {
-	printf("workload=%s device=%s size=%ld iterations=%ld seconds=%.6f verified=%s\n", w->name,
-	       w->device[0] ? w->device : "unknown", w->size, w->iterations, w->seconds,
-	       verified ? "yes" : "no");
+	double units = (double)w->done * w->units();
+
+	printf("workload=%s device=%s size=%ld iterations=%ld seconds=%.6f units=%.0f "
+	       "units_per_second=%.6g",
+	       w->name, w->device[0] ? w->device : "unknown", w->size, w->done, w->seconds, units,
+	       w->seconds > 0 ? units / w->seconds : 0);
+	if (w->kernel_us > 0)
+		printf(" kernel_us=%.3f", w->kernel_us);
+	workload_print_events(w);
+	printf(" verified=%s\n", verified ? "yes" : "no");
 	exit(verified && fflush(stdout) == 0 ? 0 : 1);
 }
 
@@ -66,87 +129,6 @@ static inline void workload_cuda(const struct workload *w, cudaError_t error, co
 	workload_finish(w, false);
 }
 
-static inline void workload_help(const struct workload *w)
-{
-	printf("usage: %s [--size N] [--iterations N]\n%s\n\n"
-	       "  --size N         %s (default %ld, at most %ld)\n"
-	       "  --iterations N   times that the kernels run (default %ld)\n"
-	       "  --help           print this and exit\n",
-	       w->name, w->about, w->size_about, w->size, w->max_size, w->iterations);
-}
-
-static inline long workload_number(const struct workload *w, const char *option, const char *text,
-				   long max)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value < 1 || value > max) {
-		fprintf(stderr, "%s: --%s: '%s' is not a number from 1 to %ld\n", w->name, option,
-			text, max);
-		exit(2);
-	}
-	return value;
-}
-
-static inline void workload_parse(struct workload *w, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"size", required_argument, NULL, 's'},
-		{"iterations", required_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'},
-		{},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			w->size = workload_number(w, "size", optarg, w->max_size);
-			break;
-		case 'i':
-			w->iterations = workload_number(w, "iterations", optarg, 1000000000);
-			break;
-		case 'h':
-			workload_help(w);
-			exit(0);
-		default: /* getopt has said what is wrong */
-			exit(2);
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "%s: unexpected argument '%s'\n", w->name, argv[optind]);
-		exit(2);
-	}
-}
-
-/* Reads the command line and makes the context. */
-static inline void workload_start(struct workload *w, int argc, char **argv)
-{
-	struct cudaDeviceProp properties;
-	int device;
-
-	workload_parse(w, argc, argv);
-	CUDA(w, cudaGetDevice(&device));
-	CUDA(w, cudaGetDeviceProperties(&properties, device));
-	for (size_t i = 0; i + 1 < sizeof(w->device) && properties.name[i]; i++)
-		w->device[i] = properties.name[i] > ' ' ? properties.name[i] : '_';
-	CUDA(w, cudaFree(NULL));
-}
-
-/* Between these two lies what seconds= counts. */
-static inline void workload_clock_start(struct workload *w)
-{
-	w->started = workload_now();
-}
-
-static inline void workload_clock_stop(struct workload *w)
-{
-	w->seconds = workload_now() - w->started;
-}
-
 /* The next number of a sequence that is the same in every run (splitmix64). */
 static inline uint64_t workload_random(uint64_t *state)
 {
@@ -157,11 +139,11 @@ static inline uint64_t workload_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* Fills @values with random numbers from -1 to 1; @seed tells one input from another. */
-static inline void workload_fill(float *values, size_t count, uint64_t seed)
+/* Fills @values with random numbers from @low to @high; @seed tells one input from another. */
+static inline void workload_fill(float *values, size_t count, float low, float high, uint64_t seed)
 {
 	for (size_t i = 0; i < count; i++)
-		values[i] = (float)(workload_random(&seed) >> 40) * 0x1p-23f - 1.0f;
+		values[i] = low + (high - low) * ((float)(workload_random(&seed) >> 40) * 0x1p-24f);
 }
 
 /*
@@ -169,6 +151,19 @@ static inline void workload_fill(float *values, size_t count, uint64_t seed)
  * host. What a kernel or a copy leaves unwritten never passes workload_close().
  */
 #define WORKLOAD_POISON 0xff
+
+/* Every kernel calls this: a launch that got lost in an earlier round is missed by the count. */
+__device__ static inline void workload_count(unsigned long long *count)
+{
+	if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0)
+		++*count;
+}
+
+/* How many iterations the result is away from the input, after all of them. */
+static inline long workload_depth(const struct workload *w)
+{
+	return (w->done - 1) % w->round + 1;
+}
 
 /* Says whether a result is the reference within @tolerance, which is absolute. */
 static inline bool workload_close(const struct workload *w, float result, double reference,
@@ -180,5 +175,8 @@ static inline bool workload_close(const struct workload *w, float result, double
 		reference);
 	return false;
 }
+
+#include "workload_options.h"
+#include "workload_loop.h"
 
 #endif

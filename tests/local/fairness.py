@@ -1,0 +1,87 @@
+"""bench/fairness on the soft GPU: shares follow weights, and small kernels get their part
+beside large ones, which they do not where nobody schedules.
+
+All bounds are on the work of programs beside each other, and wide: processors that others
+use, too, do not serve the soft GPU evenly.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from harness import BUILD, PATIENCE_S, expect, main
+
+GPU = os.environ.get("FAIRGV_TEST_GPU", "soft")
+SMALL = "matmul:kernel-us=500,sync-every=100"
+LARGE = "matmul:kernel-us=9000,sync-every=5"
+
+
+def fairness(*options):
+    """Runs it; its status, what it printed, and its JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, plot = pathlib.Path(folder, "json"), pathlib.Path(folder, "svg")
+        result = subprocess.run(
+            [BUILD / "bench/fairness", "--gpu", GPU, "--json", path, "--svg", plot, *options],
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        output = result.stdout + result.stderr
+        if path.exists():
+            expect(plot.read_text().startswith("<svg "), "no plot")
+            return result.returncode, output, json.loads(path.read_text())
+        return result.returncode, output, None
+
+
+def share(*options):
+    """The one experiment of a run that succeeds, whose figures agree with each other."""
+    status, output, document = fairness("--alone-seconds", "1", *options)
+    expect(status == 0, output)
+    (result,) = document["results"]
+    progress = [vm["progress"] for vm in result["vms"]]
+    weights = [vm["weight"] for vm in result["vms"]]
+    fair = [part * sum(weights) / weight for part, weight in zip(progress, weights)]
+    expect(all(part > 0 for part in progress), f"no progress: {output}")
+    expect(abs(result["mmr"] - min(fair) / max(fair)) < 1e-9, f"Min-Max Ratio: {output}")
+    expect(abs(result["overhead"] * sum(progress) - 1) < 1e-9, f"overhead: {output}")
+    return result, output
+
+
+def weights():
+    """Twice the weight is about twice the work, and the daemon has accounted it so."""
+    result, output = share("--vms", "1:2", "--workload", SMALL, "--seconds", "4")
+    one, two = result["vms"]
+    expect(1.25 < two["units_per_second"] / one["units_per_second"] < 3.5, output)
+    expect(1.25 < two["gpu_share"] / one["gpu_share"] < 3.5, output)
+    for vm in (one, two):
+        expect(vm["grants"] > 1 and vm["waits"] > 1, f"nobody waited: {vm}")
+        expect(0 < vm["wait_p50_us"] <= vm["wait_p99_us"] <= vm["wait_max_us"], f"waits: {vm}")
+
+
+def small_beside_large():
+    """The small kernels' part of the multiplications that both do. It is about half of them
+    where both get the GPU for the same time, and the ratio of the kernels where they take
+    turns: a twentieth."""
+    part = {}
+    for policy in ("fair", "none"):
+        result, output = share("--policy", policy, "--workload", SMALL, "--workload", LARGE,
+                               "--seconds", "3")
+        small, large = (vm["units_per_second"] for vm in result["vms"])
+        part[policy] = small / (small + large)
+        print(f"{policy}: {part[policy]:.2f} of the work")
+    expect(part["fair"] > 0.2, output)
+    expect(part["fair"] > 1.5 * part["none"], f"scheduling changes little: {part}")
+
+
+def refusals():
+    for options, message in (
+            (("--workload", "nosuch"), "no workload 'nosuch'"),
+            (("--workload", "matmul", "--workload", "matmul", "--vms", "1:2:3"), "2 workloads"),
+            (("--vms", "1:0"), "'0' is not a number from 1"),
+            (("--slice", "long"), "'long' is no length"),
+            (("--policy", "nosuch"), "nosuch"),
+            (("--workload", "matmul:size=0"), "--size: '0'")):
+        status, output, _ = fairness(*options)
+        expect(status != 0 and message in output and "Traceback" not in output,
+               f"{options}: {output}")
+
+
+main(weights, small_beside_large, refusals)
