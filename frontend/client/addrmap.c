@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "api/wire.h"
+#include "common/util.h"
 #include "frontend/client/thread.h"
 
 struct range {
@@ -30,6 +32,7 @@ static struct {
 	uint64_t generation;	/* atomic; goes up when a range is removed */
 	uint64_t reserved_base; /* atomic, as is the length, which is written last */
 	uint64_t reserved_len;
+	struct ranges claimed; /* beside that; they do not overlap */
 } map = {.mutex = PTHREAD_MUTEX_INITIALIZER, .generation = 1};
 
 static int compare(const struct range *a, const struct range *b)
@@ -49,19 +52,19 @@ static void remove_locked(struct range *range)
 }
 
 /* The range that starts last at or before @address. */
-static struct range *find_before_locked(uint64_t address)
+static struct range *find_before_locked(struct ranges *ranges, uint64_t address)
 {
 	struct range key = {.start = address};
-	struct range *after = RB_NFIND(ranges, &map.ranges, &key);
+	struct range *after = RB_NFIND(ranges, ranges, &key);
 
 	if (after && after->start == address)
 		return after;
-	return after ? RB_PREV(ranges, &map.ranges, after) : RB_MAX(ranges, &map.ranges);
+	return after ? RB_PREV(ranges, ranges, after) : RB_MAX(ranges, ranges);
 }
 
 static struct range *find_locked(uint64_t address)
 {
-	struct range *range = find_before_locked(address);
+	struct range *range = find_before_locked(&map.ranges, address);
 
 	return range && address - range->start < range->len ? range : NULL;
 }
@@ -73,7 +76,7 @@ static void make_way_locked(uint64_t start, uint64_t len)
 
 	if (range)
 		remove_locked(range);
-	while ((range = find_before_locked(start + len - 1)) && range->start >= start)
+	while ((range = find_before_locked(&map.ranges, start + len - 1)) && range->start >= start)
 		remove_locked(range);
 }
 
@@ -162,13 +165,11 @@ enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
 	return result;
 }
 
-int fgv_addrmap_reserve(uint64_t base, uint64_t len)
+static int keep_free(uint64_t base, uint64_t len)
 {
 	void *wanted = (void *)(uintptr_t)base;
 	void *got;
 
-	if (!len)
-		return 0;
 	got = mmap(wanted, len, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (got == MAP_FAILED)
@@ -178,6 +179,15 @@ int fgv_addrmap_reserve(uint64_t base, uint64_t len)
 		munmap(got, len);
 		return -EEXIST;
 	}
+	return 0;
+}
+
+int fgv_addrmap_reserve(uint64_t base, uint64_t len)
+{
+	int err = len ? keep_free(base, len) : 0;
+
+	if (!len || err)
+		return err;
 	__atomic_store_n(&map.reserved_base, base, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in fgv_addrmap_is_reserved(). */
 	__atomic_store_n(&map.reserved_len, len, __ATOMIC_RELEASE);
@@ -189,4 +199,54 @@ bool fgv_addrmap_is_reserved(uint64_t address)
 	uint64_t len = __atomic_load_n(&map.reserved_len, __ATOMIC_ACQUIRE);
 
 	return address - __atomic_load_n(&map.reserved_base, __ATOMIC_RELAXED) < len;
+}
+
+/* Claims [start, end) but for what is claimed already. */
+static int claim_locked(uint64_t start, uint64_t end)
+{
+	while (start < end) {
+		struct range *before = find_before_locked(&map.claimed, start), *gap;
+		struct range key = {.start = start}, *after = RB_NFIND(ranges, &map.claimed, &key);
+		int err;
+
+		if (before && start - before->start < before->len) {
+			start = before->start + before->len;
+			continue;
+		}
+		gap = malloc(sizeof(*gap));
+		if (!gap)
+			return -ENOMEM;
+		*gap = (struct range){.start = start};
+		gap->len = fgv_min_u64(after ? after->start : end, end) - start;
+		err = keep_free(start, gap->len);
+		if (err) {
+			free(gap);
+			return err;
+		}
+		RB_INSERT(ranges, &map.claimed, gap);
+		start += gap->len;
+	}
+	return 0;
+}
+
+/*
+ * First whole blocks of the device's memory, so that small allocations cost a system call for
+ * each block only; then, where the program has memory beside it, the pages alone.
+ */
+int fgv_addrmap_claim(uint64_t start, uint64_t len)
+{
+	static const uint64_t grains[] = {2u << 20, FGV_PAGE_BYTES};
+	int err = 0;
+
+	if (fgv_addrmap_is_reserved(start))
+		return 0;
+	pthread_mutex_lock(&map.mutex);
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(grains); i++) {
+		err = claim_locked(start - start % grains[i],
+				   fgv_align_up(start + len, grains[i]));
+		if (!err)
+			break;
+	}
+	pthread_mutex_unlock(&map.mutex);
+	return err;
 }

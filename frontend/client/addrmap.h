@@ -49,4 +49,11 @@ int fgv_addrmap_reserve(uint64_t base, uint64_t len);
 /* Whether @address lies in a reserved range, so that it can't be a host pointer. */
 bool fgv_addrmap_is_reserved(uint64_t address);
 
+/*
+ * The same for one allocation, where it is not known beforehand which addresses the device
+ * gives: for good, as freed addresses are given again. -EEXIST where memory of the program
+ * lies there already; another negative errno if the kernel does not let it be known.
+ */
+int fgv_addrmap_claim(uint64_t start, uint64_t len);
+
 #endif

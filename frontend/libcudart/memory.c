@@ -7,7 +7,12 @@
  */
 #include "frontend/libcudart/cudart.h"
 
+#include <errno.h>
+
 #include "frontend/client/addrmap.h"
+
+/* Each further one has to miss the program's memory at another place. */
+#define ATTEMPTS 16
 
 static cudaError_t add_range(struct fgv_lane *lane, uint64_t address, uint64_t size)
 {
@@ -15,6 +20,29 @@ static cudaError_t add_range(struct fgv_lane *lane, uint64_t address, uint64_t s
 		return cudaSuccess;
 	fgv_post_mem_free(lane, address);
 	return cudaErrorMemoryAllocation;
+}
+
+/*
+ * Memory at an address where this process has none of its own (addrmap.h). The device knows
+ * nothing of this process, so where its choice does not fit it is asked for another, and
+ * only then told to take back what did not.
+ */
+static cudaError_t allocate_apart(struct fgv_lane *lane, size_t size, uint64_t *address)
+{
+	uint64_t misfits[ATTEMPTS];
+	unsigned count = 0;
+	cudaError_t error;
+
+	do {
+		error = fgv_error_from(fgv_call_mem_alloc(lane, size, address));
+		if (error || fgv_addrmap_claim(*address, size) != -EEXIST)
+			break;
+		misfits[count++] = *address;
+		error = cudaErrorMemoryAllocation;
+	} while (count < ATTEMPTS);
+	while (count)
+		fgv_post_mem_free(lane, misfits[--count]);
+	return error;
 }
 
 static cudaError_t allocate(void **ptr, size_t size)
@@ -29,7 +57,7 @@ static cudaError_t allocate(void **ptr, size_t size)
 	if (error)
 		return error;
 	if (size) {
-		error = fgv_error_from(fgv_call_mem_alloc(lane, size, &address));
+		error = allocate_apart(lane, size, &address);
 		if (!error)
 			error = add_range(lane, address, size);
 	}

@@ -69,6 +69,8 @@ struct host {
 	struct fgv_object objects[HOST_OBJECTS];
 	uint32_t object_count;
 	uint64_t allocated;
+	uint64_t misfits[20]; /* given before what is free, from the last on */
+	uint64_t misfit_count;
 	uint8_t *memory;
 	CUresult deferred;
 	struct {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/util.h"
 #include "frontend/client/addrmap.h"
 #include "frontend/client/object.h"
 #include "frontend/client/ptrhash.h"
@@ -177,6 +178,54 @@ START_TEST(reserved)
 }
 END_TEST
 
+static uint64_t map_at(uint64_t address, uint64_t len)
+{
+	void *got = mmap((void *)(uintptr_t)address, len, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	return got == MAP_FAILED ? 0 : (uint64_t)(uintptr_t)got;
+}
+
+/* A hole of @blocks times 2 MiB, and aligned to that. */
+static uint64_t find_hole(uint64_t blocks)
+{
+	uint64_t len = (blocks + 1) << 21;
+	void *hole = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(hole, MAP_FAILED);
+	munmap(hole, len);
+	return fgv_align_up((uint64_t)(uintptr_t)hole, 1 << 21);
+}
+
+START_TEST(claimed)
+{
+	uint64_t base = find_hole(4);
+
+	ck_assert_int_eq(fgv_addrmap_claim(base + (1 << 21) + 512, 512), 0);
+	ck_assert_uint_eq(map_at(base + (1 << 21), 4096), 0);
+	ck_assert_uint_eq(map_at(base + (2 << 21) - 4096, 4096), 0);
+	/* Again, inside, and around what is claimed. */
+	ck_assert_int_eq(fgv_addrmap_claim(base + (1 << 21) + 512, 512), 0);
+	ck_assert_int_eq(fgv_addrmap_claim(base + (1 << 21) + 8192, 4096), 0);
+	ck_assert_int_eq(fgv_addrmap_claim(base, 3 << 21), 0);
+	ck_assert_uint_eq(map_at(base + (3 << 21) - 4096, 4096), 0);
+	ck_assert_uint_eq(map_at(base + (3 << 21), 4096), base + (3 << 21));
+}
+END_TEST
+
+START_TEST(not_claimed_over_the_programs_memory)
+{
+	uint64_t base = find_hole(3);
+
+	ck_assert_uint_eq(map_at(base + (1 << 21), 8192), base + (1 << 21));
+	ck_assert_int_eq(fgv_addrmap_claim(base + (1 << 21) + 4096, 512), -EEXIST);
+	ck_assert_int_eq(fgv_addrmap_claim(base, 3 << 21), -EEXIST);
+	/* Beside it there is room. */
+	ck_assert_int_eq(fgv_addrmap_claim(base + (1 << 21) + 8192, 4096), 0);
+	ck_assert_uint_eq(map_at(base + (1 << 21) + 8192, 4096), 0);
+}
+END_TEST
+
 START_TEST(objects)
 {
 	struct fgv_object_info info = {.handle = 7, .flags = 3, .priority = -2}, got = {0};
@@ -275,6 +324,8 @@ int main(void)
 	tcase_add_test(tests, ranges_that_overlap);
 	tcase_add_test(tests, ranges_drained);
 	tcase_add_test(tests, reserved);
+	tcase_add_test(tests, claimed);
+	tcase_add_test(tests, not_claimed_over_the_programs_memory);
 	tcase_add_test(tests, objects);
 	tcase_add_test(tests, many_objects);
 	tcase_add_test(tests, objects_with_readers);

@@ -5,6 +5,7 @@
 #include "tests/unit/test_frontend.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 
 static char *device_alloc(size_t size)
 {
@@ -52,6 +53,32 @@ START_TEST(allocation)
 	host_seen();
 	ck_assert_uint_eq(host.freed_count, 1);
 	ck_assert_uint_eq(host.freed[0], (uint64_t)(uintptr_t)q);
+}
+END_TEST
+
+/* A device that gives addresses where the program has memory is asked again. */
+START_TEST(allocation_apart)
+{
+	char *own = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p;
+
+	ck_assert_ptr_ne(own, MAP_FAILED);
+	for (int i = 0; i < 20; i++)
+		host.misfits[i] = (uint64_t)(uintptr_t)own + 256u * (unsigned)i;
+	host.misfit_count = 2;
+	p = device_alloc(4096);
+	ck_assert_uint_ge((uint64_t)(uintptr_t)p, HOST_VA_BASE);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.freed_count, 2);
+	ck_assert_uint_eq(host.freed[1], (uint64_t)(uintptr_t)own + 256);
+	/* It is not asked for ever. */
+	host.misfit_count = 20;
+	EXPECT(cudaMalloc(&p, 4096), cudaErrorMemoryAllocation);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.freed_count, 18);
+	EXPECT(cudaMemcpy(device_alloc(4096), own, 4096, cudaMemcpyHostToDevice), cudaSuccess);
 }
 END_TEST
 
@@ -257,6 +284,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, allocation);
+	tcase_add_test(tests, allocation_apart);
 	tcase_add_test(tests, copy_codes);
 	tcase_add_test(tests, set_codes);
 	tcase_add_loop_test(tests, bytes_arrive, 0, (int)(sizeof(lengths) / sizeof(lengths[0])));
