@@ -72,7 +72,11 @@ def wire_header(api: Api) -> str:
             "struct fgv_op_info {", "\tconst char *name;\t/* NULL: no such operation */",
             "\tuint16_t request_len;\t/* of the arguments, without bytes */",
             "\tuint16_t reply_len;", "\tbool call;\t\t/* has a reply */",
-            "\tbool has_bytes;\t\t/* data follows the arguments */", "};",
+            "\tbool has_bytes;\t\t/* data follows the arguments */",
+            "\tbool work;\t\t/* puts work on the GPU: takes the grant */",
+            "\tbool apart;\t\t/* need not wait for work before it */",
+            "\tuint16_t stream_off;\t/* of the stream in the arguments */", "};",
+            "#define FGV_OP_NO_STREAM UINT16_MAX",
             "extern const struct fgv_op_info fgv_op_infos[FGV_OP_MAX + 1];", "",
             f'_Static_assert(FGV_SLOT_INLINE >= {REPLY_MAX}, "a reply fits its slot");',
             f'_Static_assert(FGV_MESSAGE_MAX - FGV_DATA_MAX >= {REQUEST_MAX}, '
@@ -101,7 +105,9 @@ def wire_source(api: Api) -> str:
     for op in api.ops:
         lines.append(wrap(f"\t[{op.enum}] = {{", [
             f'"{op.name}"', sizeof(op, "request"), sizeof(op, "reply"),
-            str(op.call).lower(), str(bool(op.bytes)).lower()], "},"))
+            *(str(bool(flag)).lower() for flag in
+              (op.call, op.bytes, op.order == "work", op.order == "apart")),
+            str(op.stream.offset) if op.stream else "FGV_OP_NO_STREAM"], "},"))
     return "\n".join([*lines, "};"]) + "\n"
 
 
@@ -444,7 +450,8 @@ def docs(api: Api) -> str:
              "| no. | operation | kind | arguments | results | |",
              "| --- | --- | --- | --- | --- | --- |"]
     for op in api.ops:
-        cells = [str(op.number), f"`{op.name}`", "call" if op.call else "post",
+        cells = [str(op.number), f"`{op.name}`",
+                 ("call" if op.call else "post") + (f", {op.order}" if op.order else ""),
                  ", ".join(f"`{shape(a)}`" for a in op.ins),
                  ", ".join(f"`{shape(a)}`" for a in op.outs), (op.doc or "").replace("|", "\\|")]
         lines.append("| " + " | ".join(cells) + " |")

@@ -84,6 +84,7 @@ class Op:
     number: int = 0
     name: str = ""
     call: Optional[bool] = None    # until known
+    order: str = ""                # work, apart or nothing
     doc: Optional[str] = None
     ins: List[Arg] = field(default_factory=list)
     outs: List[Arg] = field(default_factory=list)
@@ -93,6 +94,11 @@ class Op:
     @property
     def enum(self) -> str:
         return "FGV_OP_" + self.name.upper()
+
+    @property
+    def stream(self) -> Optional[Member]:
+        names = [arg.name for arg in self.ins if arg.type == "stream"]
+        return next((m for m in self.request.members if m.name in names), None)
 
     @property
     def bytes(self) -> Optional[Arg]:
@@ -226,6 +232,8 @@ class Parser:
         if kind not in ("post", "call"):
             raise Mistake(f"post or call expected, not '{kind}'")
         op.call = kind == "call"
+        if self.tokens[:1] in ([("word", "work")], [("word", "apart")]):
+            op.order = self.tokens.pop(0)[1]
         self.end()
         self.names[op.name] = op.line
         self.ops.append(op)

@@ -37,12 +37,17 @@ enum fgv_kind {
 	FGV_KIND_EVENT,
 };
 
-/* A request in progress. The caller of fgv_dispatch fills in all but violation. */
+/*
+ * A request in progress. The caller of fgv_dispatch fills in all but violation; the
+ * handler of an operation that is work says how much work of which kind it is.
+ */
 struct fgv_request {
 	uint16_t op;
 	uint16_t vcpu;
 	uint32_t lane;
 	uint32_t call;
+	uint32_t subject; /* a function's handle; 0: the operation itself */
+	uint64_t amount;  /* threads or bytes; 0: next to nothing */
 	const char *violation; /* a constant text for the log, where fgv_dispatch fails */
 };
 

@@ -18,14 +18,19 @@
 #ifndef FGV_API_WIRE_H
 #define FGV_API_WIRE_H
 
+#ifdef __KERNEL__
+#include <linux/stddef.h>
+#include <linux/types.h>
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 /*
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 2
+#define FGV_WIRE_VERSION 3
 
 #define FGV_SLOT_BYTES	   64
 #define FGV_SLOT_INLINE	   40
@@ -86,7 +91,9 @@ struct fgv_window_head {
 	uint8_t reserved0[FGV_CACHE_LINE - 8];
 	/* Written by the host: nonzero while the dispatcher sleeps. */
 	uint32_t host_parked;
-	uint8_t reserved1[FGV_CACHE_LINE - 4];
+	/* Written by the host: nonzero while the GPU is the session's, or about to be. */
+	uint32_t online;
+	uint8_t reserved1[FGV_CACHE_LINE - 8];
 	/* Written by the guest: goes up when it has sent a message on the socket. */
 	uint32_t control_seq;
 	uint8_t reserved2[FGV_CACHE_LINE - 4];

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "backend/shared.h"
+#include "scheduler/policy.h"
 
 struct config_t;
 struct config_setting_t;
@@ -29,6 +30,9 @@ struct fgv_gpu_choice {
 	unsigned count; /* of ordinals; 0: all that there are (CUDA), one (auto, soft) */
 	unsigned ordinals[FGV_GPU_DEVICES_MAX];
 };
+
+/* The value of key "context". */
+enum fgv_context { FGV_CONTEXT_ISOLATED, FGV_CONTEXT_MPS };
 
 struct fgv_config_users {
 	uid_t *uids;
@@ -49,6 +53,14 @@ struct fgv_config_vm {
 struct fgv_config {
 	struct fgv_gpu_choice gpu;
 	const char *socket;
+	const char *control; /* the administrator's socket */
+	const struct fgv_policy *policy;
+	bool preemptive;
+	enum fgv_context context;
+	uint64_t slice_ns;
+	uint64_t idle_ns;
+	uint64_t awake_lead_ns;
+	uint64_t hang_ns; /* 0: never */
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */
@@ -62,8 +74,13 @@ struct fgv_config {
 enum fgv_config_type {
 	FGV_CONFIG_GPU,
 	FGV_CONFIG_PATH,
-	FGV_CONFIG_SIZE,   /* bytes: a whole number, or a string with K, M, G or T behind it */
-	FGV_CONFIG_NUMBER, /* a whole number */
+	FGV_CONFIG_SIZE,     /* bytes: a whole number, or a string with K, M, G or T behind it */
+	FGV_CONFIG_NUMBER,   /* a whole number */
+	FGV_CONFIG_DURATION, /* nanoseconds: a string with us, ms or s behind the number */
+	FGV_CONFIG_TIMEOUT,  /* a duration, or 0 for never */
+	FGV_CONFIG_SWITCH,
+	FGV_CONFIG_POLICY,
+	FGV_CONFIG_CONTEXT,
 	FGV_CONFIG_NAME,
 	FGV_CONFIG_USERS,
 	FGV_CONFIG_VMS,
@@ -75,7 +92,7 @@ struct fgv_config_key {
 	enum fgv_config_type type;
 	size_t offset; /* of the value, in struct fgv_config or fgv_config_vm */
 	uint64_t min, max;
-	uint64_t standard;	   /* the default of numbers and sizes */
+	uint64_t standard;	   /* the default of numbers, sizes, durations and switches */
 	const char *standard_text; /* the default as the man page has it; NULL: required */
 	const char *meaning;
 };
@@ -102,8 +119,8 @@ void fgv_config_fini(struct fgv_config *config);
 int fgv_config_check_devices(const struct fgv_config *config, size_t devices, char *why,
 			     size_t why_len);
 
-/* Writes "file:line: key: " and the text to @why, for what is wrong with key "gpu". */
-int fgv_config_refuse_gpu(const struct fgv_config *config, char *why, size_t why_len,
-			  const char *text);
+/* Writes "file:line: key: " and the text to @why, for what is wrong with a @key at the top. */
+int fgv_config_refuse(const struct fgv_config *config, const char *key, char *why, size_t why_len,
+		      const char *text);
 
 #endif

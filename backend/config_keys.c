@@ -13,13 +13,34 @@
 #define TOP(member) offsetof(struct fgv_config, member)
 #define VM(member)  offsetof(struct fgv_config_vm, member)
 
+#define US FGV_NS_PER_US
+#define MS FGV_NS_PER_MS
+#define S  FGV_NS_PER_SEC
+
 static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
+static const char default_control[] = FGV_RUNSTATEDIR "/fairgv/control.sock";
 
 static const struct fgv_config_key keys[] = {
 	{"gpu", false, FGV_CONFIG_GPU, TOP(gpu), 0, 0, 0, "auto",
 	 "the GPUs to share: auto, cuda, cuda:0,1, soft or soft:2"},
 	{"socket", false, FGV_CONFIG_PATH, TOP(socket), 0, 0, 0, default_socket,
 	 "the Unix socket that programs connect to"},
+	{"control", false, FGV_CONFIG_PATH, TOP(control), 0, 0, 0, default_control,
+	 "the Unix socket of fairgvctl"},
+	{"policy", false, FGV_CONFIG_POLICY, TOP(policy), 0, 0, 0, "fair",
+	 "who is next on a GPU: fair, credit-poll, credit-hs, strict-co or none"},
+	{"preemptive", false, FGV_CONFIG_SWITCH, TOP(preemptive), 0, 0, false, "false",
+	 "whether the GPUs can interrupt a kernel"},
+	{"slice", false, FGV_CONFIG_DURATION, TOP(slice_ns), 100 * US, S, 0,
+	 "6ms; 30ms if preemptive", "GPU time of a turn, while others wait"},
+	{"idle", false, FGV_CONFIG_DURATION, TOP(idle_ns), 0, S, 100 * US, "100us",
+	 "time without work after which a turn ends early"},
+	{"awake_lead", false, FGV_CONFIG_DURATION, TOP(awake_lead_ns), 0, 10 * MS, 300 * US,
+	 "300us", "the next in line is awake this long before its turn"},
+	{"hang", false, FGV_CONFIG_TIMEOUT, TOP(hang_ns), 100 * MS, 3600 * S, 10 * S, "10s",
+	 "a program that keeps the GPU this much too long is ended; 0: never"},
+	{"context", false, FGV_CONFIG_CONTEXT, TOP(context), 0, 0, 0, "isolated",
+	 "isolated, or mps: programs are clients of an MPS server"},
 	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,
 	 "4G", "memory of a soft GPU"},
 	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, 256 * MIB, "256M",

@@ -11,10 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/util.h"
 
 #define FILE_MAX (1024 * 1024)
 
 static const char units[] = "KMGT";
+
+static const struct {
+	const char *name;
+	uint64_t ns;
+} duration_units[] = {
+	{"s", FGV_NS_PER_SEC},
+	{"ms", FGV_NS_PER_MS},
+	{"us", FGV_NS_PER_US},
+};
 
 /* Reads until the end; *@len bytes came. */
 static int read_all(int fd, char *text, size_t max, size_t *len)
@@ -159,6 +169,58 @@ void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len)
 		unit[0] = units[i];
 	}
 	snprintf(text, len, "%llu%s", (unsigned long long)bytes, unit);
+}
+
+int fgv_config_text_duration(const char *text, uint64_t *ns)
+{
+	uint64_t value = 0, unit_ns = 0;
+	const char *end = text;
+	int ret = parse_digits(text, UINT64_MAX, &value, &end);
+
+	if (ret == -EINVAL)
+		return ret;
+	for (size_t i = 0; i < FGV_ARRAY_LEN(duration_units); i++) {
+		if (!strcmp(end, duration_units[i].name))
+			unit_ns = duration_units[i].ns;
+	}
+	if (!unit_ns && (*end || ret || value))
+		return -EINVAL;
+	if (ret || __builtin_mul_overflow(value, unit_ns, &value))
+		return -ERANGE;
+	*ns = value;
+	return 0;
+}
+
+static void show_duration(uint64_t ns, char *text, size_t len)
+{
+	for (size_t i = 0; i < FGV_ARRAY_LEN(duration_units); i++) {
+		if (ns && ns % duration_units[i].ns == 0) {
+			snprintf(text, len, "%llu%s",
+				 (unsigned long long)(ns / duration_units[i].ns),
+				 duration_units[i].name);
+			return;
+		}
+	}
+	snprintf(text, len, "%llu", (unsigned long long)ns);
+}
+
+static void show_value(enum fgv_config_type type, uint64_t value, char *text, size_t len)
+{
+	if (type == FGV_CONFIG_SIZE)
+		fgv_config_text_show_size(value, text, len);
+	else if (type == FGV_CONFIG_DURATION || type == FGV_CONFIG_TIMEOUT)
+		show_duration(value, text, len);
+	else
+		snprintf(text, len, "%llu", (unsigned long long)value);
+}
+
+void fgv_config_text_show_range(const struct fgv_config_key *key, char *text, size_t len)
+{
+	char min[32], max[32];
+
+	show_value(key->type, key->min, min, sizeof(min));
+	show_value(key->type, key->max, max, sizeof(max));
+	snprintf(text, len, "%s%s to %s", key->type == FGV_CONFIG_TIMEOUT ? "0 or " : "", min, max);
 }
 
 static bool has_ordinal(const struct fgv_gpu_choice *choice, uint64_t ordinal)

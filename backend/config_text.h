@@ -1,6 +1,6 @@
 /*
- * Configuration as text: the file itself, and what a size, the choice of GPUs and a
- * user look like in it. Used by config.c.
+ * Configuration as text: the file itself, and what sizes, durations, the choice of
+ * GPUs and users look like in it. Used by config.c.
  *
  * Errors are -EINVAL where nothing else is said; results are written on success only.
  */
@@ -26,6 +26,12 @@ int fgv_config_text_size(const char *text, uint64_t *bytes);
 
 /* The shortest way to write @bytes, for messages. */
 void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len);
+
+/* "100us", "6ms", "10s" and "0", in ns: -EINVAL and -ERANGE as above. */
+int fgv_config_text_duration(const char *text, uint64_t *ns);
+
+/* What a number, a size or a duration of @key must be: "64M to 16T", "0 or 100ms to 1s". */
+void fgv_config_text_show_range(const struct fgv_config_key *key, char *text, size_t len);
 
 /* "auto", "cuda", "cuda:0,1", "soft", "soft:2". */
 int fgv_config_text_gpu(const char *text, struct fgv_gpu_choice *choice);

@@ -6,7 +6,6 @@
 #include "backend/devices.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/gpu/gpu_ops.h"
+#include "backend/gpusched.h"
+#include "backend/memory.h"
 #include "common/util.h"
 #include "softgpu/softgpu.h"
 
@@ -133,27 +134,15 @@ static int add_cuda_devices(struct fgv_devices *devices, const struct probe *pro
 	return 0;
 }
 
-/* Memory for the processes that use one soft device. Sealed: nobody can shrink it. */
+/* Memory for the processes that use one soft device. */
 static int create_shared(struct fgv_device *device)
 {
-	size_t len = softgpu_shared_size();
-	int ret;
-
-	device->shared_fd = memfd_create("fairgv-soft-gpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	device->shared_fd =
+		fgv_memory_create("fairgv-soft-gpu", softgpu_shared_size(), &device->shared);
 	if (device->shared_fd < 0)
-		return -errno;
-	if (ftruncate(device->shared_fd, (off_t)len) ||
-	    fcntl(device->shared_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		goto fail;
-	device->shared = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, device->shared_fd, 0);
-	if (device->shared == MAP_FAILED)
-		goto fail;
+		return device->shared_fd;
 	softgpu_shared_init(device->shared);
 	return 0;
-fail:
-	ret = -errno;
-	close(device->shared_fd);
-	return ret;
 }
 
 static int add_soft_devices(struct fgv_devices *devices, unsigned count, char *text, size_t len)
@@ -215,7 +204,7 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 	ret = choose(devices, &config->gpu, probe, text, sizeof(text));
 	munmap(probe, sizeof(*probe));
 	if (ret) {
-		fgv_config_refuse_gpu(config, why, why_len, text);
+		fgv_config_refuse(config, "gpu", why, why_len, text);
 	} else {
 		ret = fgv_config_check_devices(config, devices->count, why, why_len);
 		snprintf(choice, choice_len, "%s", text);
@@ -236,6 +225,29 @@ void fgv_devices_fini(struct fgv_devices *devices)
 		close(device->shared_fd);
 	}
 	devices->count = 0;
+}
+
+void fgv_devices_stop(struct fgv_devices *devices)
+{
+	for (size_t i = 0; i < devices->count; i++) {
+		fgv_gpusched_destroy(devices->list[i].sched);
+		devices->list[i].sched = NULL;
+	}
+}
+
+int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config)
+{
+	struct fgv_gpusched_config sched = {.policy = config->policy, .hang_ns = config->hang_ns};
+	int ret = 0;
+
+	fgv_sched_params_init(&sched.params);
+	sched.params.slice_ns = config->slice_ns;
+	sched.params.awake_lead_ns = config->awake_lead_ns;
+	for (size_t i = 0; i < devices->count && !ret; i++)
+		ret = fgv_gpusched_create(&devices->list[i].sched, &sched);
+	if (ret)
+		fgv_devices_stop(devices);
+	return ret;
 }
 
 void fgv_device_forget(const struct fgv_device *device, pid_t pid)

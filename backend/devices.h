@@ -1,5 +1,6 @@
 /*
- * The GPUs that the daemon shares: which ones key "gpu" comes to on this machine.
+ * The GPUs that the daemon shares: which ones key "gpu" comes to on this machine, and the
+ * scheduler of each.
  *
  * NVIDIA's driver is asked in a process of its own that ends at once, so that the
  * daemon holds neither its memory nor its threads.
@@ -10,6 +11,8 @@
 #include <stdbool.h>
 #include "backend/config.h"
 
+struct fgv_gpusched;
+
 struct fgv_device {
 	bool soft;
 	unsigned ordinal;
@@ -17,6 +20,7 @@ struct fgv_device {
 	/* The soft GPU's memory shared by its processes, and where the daemon has it. */
 	int shared_fd;
 	void *shared;
+	struct fgv_gpusched *sched; /* NULL: does not run */
 };
 
 struct fgv_devices {
@@ -32,6 +36,11 @@ struct fgv_devices {
 int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
 		     size_t why_len, char *choice, size_t choice_len);
 void fgv_devices_fini(struct fgv_devices *devices);
+
+/* Starts each device's scheduler, a thread; 0 or a negative errno, and then none runs. */
+int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config);
+/* Stops them; no VM has a share any more. */
+void fgv_devices_stop(struct fgv_devices *devices);
 
 /* Process @pid, which used @device, has ended. */
 void fgv_device_forget(const struct fgv_device *device, pid_t pid);

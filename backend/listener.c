@@ -58,7 +58,7 @@ static int lock_folder(const char *path)
 }
 
 /* 0 where nobody listens; -EADDRINUSE where somebody does. A stale socket is removed. */
-static int make_room(const struct sockaddr_un *address)
+static int make_room(const struct sockaddr_un *address, int type)
 {
 	struct stat file;
 	int error = 0;
@@ -68,7 +68,7 @@ static int make_room(const struct sockaddr_un *address)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(file.st_mode))
 		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)))
@@ -79,12 +79,13 @@ static int make_room(const struct sockaddr_un *address)
 	return unlink(address->sun_path) && errno != ENOENT ? -errno : 0;
 }
 
-static int listen_at(int fd, const struct sockaddr_un *address, struct stat *made)
+static int listen_at(int fd, const struct sockaddr_un *address, mode_t mode, struct stat *made)
 {
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)))
+	/* The file is made with the mode of the descriptor, less the umask. */
+	if (fchmod(fd, mode) || bind(fd, (const struct sockaddr *)address, sizeof(*address)))
 		return -errno;
 	/* Who may do what is decided by the credentials of the peer. */
-	if (chmod(address->sun_path, 0666) || lstat(address->sun_path, made) ||
+	if (chmod(address->sun_path, mode) || lstat(address->sun_path, made) ||
 	    listen(fd, SOMAXCONN)) {
 		int ret = -errno;
 
@@ -108,7 +109,8 @@ static const char *explain(int error)
 	}
 }
 
-int fgv_listener_open(const char *path, struct stat *made, char *why, size_t why_len)
+int fgv_listener_open(const char *path, int type, mode_t mode, struct stat *made, char *why,
+		      size_t why_len)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int folder_fd = -1, fd = -1;
@@ -121,11 +123,11 @@ int fgv_listener_open(const char *path, struct stat *made, char *why, size_t why
 	ret = folder_fd;
 	if (folder_fd < 0)
 		goto explain;
-	ret = make_room(&address);
+	ret = make_room(&address, type);
 	if (ret)
 		goto unlock;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	ret = fd < 0 ? -errno : listen_at(fd, &address, made);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	ret = fd < 0 ? -errno : listen_at(fd, &address, mode, made);
 	if (ret && fd >= 0)
 		close(fd);
 unlock:

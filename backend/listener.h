@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 
 /*
- * A socket that listens at @path, open to all users, non-blocking. Its folder is made
- * where that is missing (its parent must be there). *@made is the file's identity.
+ * A socket of @type that listens at @path, whose file gets @mode; non-blocking. Its folder
+ * is made where that is missing, and what is missing above. *@made is the file's identity.
  * A negative errno and @why on failure; -EADDRINUSE where somebody listens there.
  */
-int fgv_listener_open(const char *path, struct stat *made, char *why, size_t why_len);
+int fgv_listener_open(const char *path, int type, mode_t mode, struct stat *made, char *why,
+		      size_t why_len);
 
 /* Closes @fd, and removes the file at @path if it is still the one that was made. */
 void fgv_listener_close(int fd, const char *path, const struct stat *made);

@@ -1,10 +1,10 @@
 /*
  * fairgv-backend: the daemon that lets programs in, each into its VM. It starts a
- * vGPU process for each and keeps the books; it is on no path that a GPU request
- * takes.
+ * vGPU process for each, says which of them may use the GPU when, and keeps the books; it is
+ * on no path that a GPU request takes.
  *
- * One thread and one event loop. This file holds the daemon's state, starts its parts
- * in order and ends them in reverse.
+ * One event loop, and a thread for each GPU that schedules it (gpusched.h). This file holds
+ * the daemon's state, starts its parts in order and ends them in reverse.
  */
 #include <config.h>
 
@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <libgen.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,12 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include "backend/admin.h"
 #include "backend/config.h"
 #include "backend/devices.h"
 #include "backend/loop.h"
+#include "backend/mps.h"
+#include "backend/mps_keeper.h"
 #include "backend/session.h"
 #include "backend/transport.h"
 #include "backend/vm.h"
@@ -32,6 +36,9 @@
 #define END_TERM_MS    2000
 #define END_KILL_MS    4000
 #define END_GIVE_UP_MS 10000
+
+/* The first use of the driver may take seconds for each GPU. */
+#define MPS_READY_MS 30000
 
 #define EXIT_USAGE 2
 
@@ -55,6 +62,9 @@ static struct {
 	struct fgv_watch lifetime;
 	struct fgv_sessions sessions;
 	struct fgv_transport transport;
+	struct fgv_admin admin;
+	char control[PATH_MAX]; /* the administrator's socket */
+	struct fgv_mps mps;
 	uint64_t ending_ns; /* not 0: since when */
 } backend;
 
@@ -62,7 +72,8 @@ static void print_usage(FILE *out)
 {
 	fputs("usage: fairgv-backend [OPTION]...\n"
 	      "  --config FILE   the configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
-	      "  --socket PATH   where programs connect, instead of the configured socket\n"
+	      "  --socket PATH   where programs connect, instead of the configured socket;\n"
+	      "                  fairgvctl then connects at PATH.control\n"
 	      "  --check         read the configuration, look for the GPUs, say what is wrong\n"
 	      "  --ready-fd N    write a line with the GPUs' names when programs may connect\n"
 	      "  --private N     serve one user until descriptor N is closed (fairgv-run)\n"
@@ -150,6 +161,7 @@ static void begin_end(const char *why)
 	fgv_info("ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
 	fgv_transport_fini(&backend.transport);
+	fgv_admin_fini(&backend.admin);
 	fgv_sessions_end(&backend.sessions);
 }
 
@@ -276,6 +288,11 @@ static int start_config(const struct options *options)
 	}
 	ret = fgv_devices_init(&backend.devices, &backend.config, why, sizeof(why), choice,
 			       sizeof(choice));
+	if (!ret) {
+		ret = fgv_mps_check(&backend.config, &backend.devices, choice, why, sizeof(why));
+		if (ret)
+			fgv_devices_fini(&backend.devices);
+	}
 	if (ret) {
 		fgv_error("%s", why);
 		fgv_config_fini(&backend.config);
@@ -294,17 +311,48 @@ static void end_config(void)
 	fgv_config_fini(&backend.config);
 }
 
+static int start_admin(char *why, size_t why_len)
+{
+	const struct fgv_admin_scope scope = {
+		.devices = &backend.devices,
+		.sessions = &backend.sessions,
+		.vms = backend.vms,
+		.vm_count = backend.vm_count,
+	};
+
+	return fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why, why_len);
+}
+
 static int start_service(const char *socket)
 {
 	char why[1024];
 	int ret = fgv_sessions_init(&backend.sessions, &backend.config, why, sizeof(why));
 
-	if (!ret)
-		ret = fgv_transport_init(&backend.transport, backend.loop, socket,
-					 &backend.sessions, backend.vms, backend.vm_count, why,
-					 sizeof(why));
 	if (ret)
+		goto say_why;
+	ret = fgv_transport_init(&backend.transport, backend.loop, socket, &backend.sessions,
+				 backend.vms, backend.vm_count, why, sizeof(why));
+	if (ret)
+		goto say_why;
+	ret = start_admin(why, sizeof(why));
+	if (!ret)
+		return 0;
+	fgv_transport_fini(&backend.transport);
+say_why:
+	fgv_error("%s", why);
+	return ret;
+}
+
+static int start_mps(const char *socket)
+{
+	char why[1024];
+	int ret = fgv_mps_start(&backend.mps, &backend.config, backend.loop, socket,
+				&backend.devices, MPS_READY_MS, why, sizeof(why));
+
+	if (ret) {
 		fgv_error("%s", why);
+		begin_end("there is no MPS");
+	}
 	return ret;
 }
 
@@ -325,12 +373,21 @@ static void say_ready(int fd, const char *socket)
 	close(fd);
 }
 
+/* The earlier of two deadlines, of which 0 is none. */
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns && b_ns ? fgv_min_u64(a_ns, b_ns) : a_ns | b_ns;
+}
+
 static void serve(void)
 {
 	while (!backend.ending_ns) {
-		fgv_loop_turn(backend.loop, fgv_transport_deadline_ns(&backend.transport));
-		if (!backend.ending_ns)
-			fgv_transport_tick(&backend.transport);
+		fgv_loop_turn(backend.loop, earlier(fgv_transport_deadline_ns(&backend.transport),
+						    fgv_admin_deadline_ns(&backend.admin)));
+		if (backend.ending_ns)
+			break;
+		fgv_transport_tick(&backend.transport);
+		fgv_admin_tick(&backend.admin);
 	}
 }
 
@@ -351,8 +408,16 @@ static void end_sessions(void)
 	await_sessions(END_KILL_MS);
 	fgv_sessions_signal(&backend.sessions, SIGKILL);
 	await_sessions(END_GIVE_UP_MS);
-	if (backend.sessions.count)
-		fgv_error("%u sessions do not die", backend.sessions.count);
+	fgv_sessions_fini(&backend.sessions);
+}
+
+/* Beside a socket that was chosen for this run, else where the configuration says. */
+static void choose_control(const char *socket)
+{
+	if (socket)
+		snprintf(backend.control, sizeof(backend.control), "%s.control", socket);
+	else
+		snprintf(backend.control, sizeof(backend.control), "%s", backend.config.control);
 }
 
 /* Who started a private daemon may have been killed: its folder is removed here. */
@@ -368,11 +433,17 @@ static void remove_folder(const char *socket)
 static int run(const struct options *options)
 {
 	const char *socket = options->socket ? options->socket : backend.config.socket;
-	int ret = start_vms();
+	int ret = fgv_devices_start(&backend.devices, &backend.config);
 
+	choose_control(options->socket);
+	if (ret) {
+		fgv_error("can't start scheduling: %s", strerror(-ret));
+		return ret;
+	}
+	ret = start_vms();
 	if (ret) {
 		fgv_error("can't set up the VMs: %s", strerror(-ret));
-		return ret;
+		goto stop_devices;
 	}
 	ret = start_loop(options);
 	if (ret) {
@@ -382,15 +453,21 @@ static int run(const struct options *options)
 	ret = start_service(socket);
 	if (ret)
 		goto end_loop;
-	say_ready(options->ready_fd, socket);
+	backend.sessions.mps = &backend.mps;
+	ret = start_mps(socket);
+	if (!ret)
+		say_ready(options->ready_fd, socket);
 	serve();
 	end_sessions();
+	fgv_mps_stop(&backend.mps);
 end_loop:
 	end_loop();
 	if (options->private_fd >= 0)
 		remove_folder(socket);
 end_vms:
 	end_vms();
+stop_devices:
+	fgv_devices_stop(&backend.devices);
 	return ret;
 }
 
@@ -399,7 +476,10 @@ int main(int argc, char **argv)
 	struct options options;
 	int ret;
 
+	if (fgv_mps_keeper_asked(argc, argv))
+		return fgv_mps_keeper_run(argv);
 	fgv_log_init("fairgv-backend");
+	fgv_mps_hide();
 	signal(SIGCHLD, SIG_DFL); /* where it is inherited as ignored, nothing can be waited for */
 	parse_options(argc, argv, &options);
 	seal_descriptors();

@@ -16,22 +16,28 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/mps.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
 
 extern char **environ;
 
+#define LABEL_LEN (2 * FGV_NAME_MAX + 64)
+
 struct fgv_session {
 	LIST_ENTRY(fgv_session) link;
 	struct fgv_vm *vm;
+	struct fgv_gpusched_session *sched;
 	pid_t pid;
+	pid_t client_pid;
 	int control_fd; /* its end ends the process; -1: told already */
 	uint32_t number;
 	unsigned account;
 	uid_t uid;
 	uint64_t started_ns;
 	char program[FGV_NAME_MAX];
+	char label[LABEL_LEN]; /* begins its log lines */
 };
 
 /* Where the daemon runs from its build tree, the vGPU program lies beside it there. */
@@ -155,6 +161,8 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.arena_off = layout->arena_off,
 		.arena_len = layout->arena_len,
 		.staging_len = layout->staging_len,
+		.slice_ns = sessions->config->slice_ns,
+		.idle_ns = sessions->config->idle_ns,
 		.lanes = layout->lanes,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", session->vm->config->name);
@@ -163,7 +171,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 
 /* Makes the window and the doorbell, sends all, and keeps neither. */
 static int hand_over(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		     int connection_fd)
+		     int connection_fd, const int grant_fds[3])
 {
 	const struct fgv_device *device = session->vm->device;
 	int fds[FGV_SETUP_FDS] = {
@@ -184,6 +192,7 @@ static int hand_over(const struct fgv_sessions *sessions, const struct fgv_sessi
 		goto close_window;
 	fds[FGV_SETUP_WINDOW] = window_fd;
 	fds[FGV_SETUP_DOORBELL] = doorbell_fd;
+	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, 3 * sizeof(int));
 	fill_setup(sessions, session, &setup);
 	ret = send_setup(session->control_fd, &setup, fds, count);
 	close(doorbell_fd);
@@ -197,7 +206,7 @@ close_window:
  * is no process to get rid of.
  */
 static int start_process(const struct fgv_sessions *sessions, struct fgv_session *session,
-			 int connection_fd)
+			 int connection_fd, const int grant_fds[3])
 {
 	int pair[2];
 	int ret;
@@ -205,12 +214,29 @@ static int start_process(const struct fgv_sessions *sessions, struct fgv_session
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	session->control_fd = pair[0];
-	ret = hand_over(sessions, session, connection_fd);
+	ret = hand_over(sessions, session, connection_fd, grant_fds);
 	if (!ret)
 		ret = spawn_vgpu(sessions->vgpu_path, pair[1], &session->pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
+	return ret;
+}
+
+static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
+		 int connection_fd)
+{
+	int grant_fds[3];
+	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
+					      grant_fds);
+
+	if (ret)
+		return ret;
+	ret = start_process(sessions, session, connection_fd, grant_fds);
+	if (ret)
+		fgv_gpusched_detach_session(session->sched, NULL);
+	else
+		fgv_gpusched_session_started(session->sched, session->pid);
 	return ret;
 }
 
@@ -229,9 +255,14 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 			    const struct fgv_client *client, char *text, size_t text_len)
 {
 	struct fgv_session *session;
-	int account = fgv_vm_take_account(vm);
-	int ret;
+	int account, ret;
 
+	/* NVIDIA's driver goes on without MPS where it meets none. */
+	if (!sessions->mps->ready) {
+		snprintf(text, text_len, "NVIDIA's MPS is not ready; try again later");
+		return CUDA_ERROR_MPS_SERVER_NOT_READY;
+	}
+	account = fgv_vm_take_account(vm);
 	if (account < 0) {
 		snprintf(text, text_len, "VM %s has %llu sessions, as many as it may have",
 			 vm->config->name, (unsigned long long)vm->config->sessions);
@@ -249,68 +280,106 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	session->account = (unsigned)account;
 	session->number = ++sessions->last_number;
 	session->uid = client->uid;
+	session->client_pid = client->pid;
 	session->started_ns = fgv_now_ns();
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
-	ret = start_process(sessions, session, client->fd);
+	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
+		 session->number, vm->config->name, session->program);
+	ret = start(sessions, session, client->fd);
 	if (ret)
 		return refuse_start(session, ret, text, text_len);
 	LIST_INSERT_HEAD(&sessions->list, session, link);
 	sessions->count++;
-	fgv_info("session %u: vm %s, program \"%s\" (process %d of user %u), served by process %d",
-		 session->number, vm->config->name, session->program, (int)client->pid,
-		 (unsigned)client->uid, (int)session->pid);
+	fgv_info("%s (process %d of user %u), served by process %d", session->label,
+		 (int)client->pid, (unsigned)client->uid, (int)session->pid);
 	return CUDA_SUCCESS;
 }
 
-/* The one line that closes a session's story. A vGPU process says itself why it exits. */
-static void log_end(const struct fgv_session *session, int status, const struct fgv_account *last)
+static enum fgv_log_level describe_end(const struct fgv_session *session, const siginfo_t *end,
+				       bool hung, char *how, size_t len)
 {
-	enum fgv_log_level level = FGV_LOG_INFO;
-	char how[64];
-
-	if (WIFSIGNALED(status)) {
-		level = session->control_fd < 0 ? FGV_LOG_INFO : FGV_LOG_WARNING;
-		snprintf(how, sizeof(how), "killed by signal %d (%s)", WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
-	} else {
-		snprintf(how, sizeof(how), "ended with status %d", WEXITSTATUS(status));
+	if (end->si_code == CLD_EXITED) {
+		snprintf(how, len, "ended with status %d", end->si_status);
+		return FGV_LOG_INFO;
 	}
-	fgv_log(level,
-		"session %u: vm %s, program \"%s\": %s after %.3f s, %llu requests, "
-		"%llu round trips, %llu launches, %llu bytes in use",
-		session->number, session->vm->config->name, session->program, how,
-		(double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
-		(unsigned long long)last->requests, (unsigned long long)last->round_trips,
-		(unsigned long long)last->launches, (unsigned long long)last->memory_bytes);
+	snprintf(how, len, "killed by signal %d (%s)%s", end->si_status, strsignal(end->si_status),
+		 hung ? " as it did not give the GPU back" : "");
+	return session->control_fd < 0 ? FGV_LOG_INFO : FGV_LOG_WARNING;
 }
 
-static void end_session(struct fgv_sessions *sessions, struct fgv_session *session, int status)
+/* The one line that closes a session's story. A vGPU process says itself why it exits. */
+static void log_end(const struct fgv_session *session, const siginfo_t *end,
+		    const struct fgv_account *last, const struct fgv_gpusched_stats *use)
 {
-	struct fgv_account last;
+	char how[128];
+	enum fgv_log_level level = describe_end(session, end, use->hung, how, sizeof(how));
+	const struct fgv_sched_stats *sched = &use->sched;
 
+	fgv_log(level,
+		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches, %llu bytes "
+		"in use; GPU %.3f s in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
+		"ms, %llu stalls",
+		session->label, how, (double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
+		(unsigned long long)last->requests, (unsigned long long)last->round_trips,
+		(unsigned long long)last->launches, (unsigned long long)last->memory_bytes,
+		(double)sched->gpu_ns / FGV_NS_PER_SEC, (unsigned long long)sched->grants,
+		(double)sched->overrun_ns / FGV_NS_PER_MS,
+		(double)fgv_hist_quantile_ns(&sched->wait, 500) / FGV_NS_PER_MS,
+		(double)fgv_hist_quantile_ns(&sched->wait, 990) / FGV_NS_PER_MS,
+		(unsigned long long)use->stalls);
+}
+
+/* Takes a session off all books. */
+static void forget(struct fgv_sessions *sessions, struct fgv_session *session,
+		   struct fgv_account *last, struct fgv_gpusched_stats *use)
+{
+	fgv_gpusched_detach_session(session->sched, use);
 	fgv_device_forget(session->vm->device, session->pid);
-	fgv_vm_put_account(session->vm, session->account, &last);
-	log_end(session, status, &last);
+	fgv_vm_put_account(session->vm, session->account, last);
 	if (session->control_fd >= 0)
 		close(session->control_fd);
 	LIST_REMOVE(session, link);
 	sessions->count--;
+}
+
+/* The process has ended and waits to be reaped: until then nobody else has its id. */
+static void end_session(struct fgv_sessions *sessions, struct fgv_session *session,
+			const siginfo_t *end)
+{
+	struct fgv_gpusched_stats use;
+	struct fgv_account last;
+
+	forget(sessions, session, &last, &use);
+	log_end(session, end, &last, &use);
+	waitpid(session->pid, NULL, 0);
 	free(session);
 }
 
 void fgv_sessions_reap(struct fgv_sessions *sessions)
 {
-	struct fgv_session *session;
-	pid_t pid;
-	int status;
+	struct fgv_session *session, *after;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		LIST_FOREACH(session, &sessions->list, link) {
-			if (session->pid == pid)
-				break;
-		}
-		if (session)
-			end_session(sessions, session, status);
+	for (session = LIST_FIRST(&sessions->list); session; session = after) {
+		siginfo_t end = {0};
+
+		after = LIST_NEXT(session, link);
+		if (!waitid(P_PID, (id_t)session->pid, &end, WEXITED | WNOHANG | WNOWAIT) &&
+		    end.si_pid)
+			end_session(sessions, session, &end);
+	}
+}
+
+void fgv_sessions_fini(struct fgv_sessions *sessions)
+{
+	struct fgv_session *session;
+
+	while ((session = LIST_FIRST(&sessions->list))) {
+		struct fgv_gpusched_stats use;
+		struct fgv_account last;
+
+		fgv_error("%s: process %d does not die", session->label, (int)session->pid);
+		forget(sessions, session, &last, &use);
+		free(session);
 	}
 }
 
@@ -330,4 +399,28 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal)
 
 	LIST_FOREACH(session, &sessions->list, link)
 		kill(session->pid, signal);
+}
+
+void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view)
+{
+	*view = (struct fgv_session_view){
+		.number = session->number,
+		.program = session->program,
+		.pid = session->client_pid,
+		.vgpu_pid = session->pid,
+		.uid = session->uid,
+	};
+	fgv_vm_account(session->vm, session->account, &view->account);
+	fgv_gpusched_session_stats(session->sched, &view->stats);
+}
+
+struct fgv_vm *fgv_session_vm(const struct fgv_session *session)
+{
+	return session->vm;
+}
+
+const struct fgv_session *fgv_sessions_next(const struct fgv_sessions *sessions,
+					    const struct fgv_session *session)
+{
+	return session ? LIST_NEXT(session, link) : LIST_FIRST(&sessions->list);
 }

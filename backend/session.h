@@ -5,7 +5,7 @@
  * A session's window is made here and never mapped or read by the daemon: what a
  * guest writes can hurt its own vGPU process only.
  *
- * Threads: the daemon's only one.
+ * Threads: the daemon's main one.
  */
 #ifndef FGV_BACKEND_SESSION_H
 #define FGV_BACKEND_SESSION_H
@@ -16,10 +16,12 @@
 #include "backend/vm.h"
 #include "shmring/window.h"
 
+struct fgv_mps;
 struct fgv_session;
 
 struct fgv_sessions {
 	const struct fgv_config *config;
+	const struct fgv_mps *mps;
 	struct fgv_window layout;
 	char vgpu_path[PATH_MAX];
 	LIST_HEAD(, fgv_session) list;
@@ -47,7 +49,7 @@ int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *co
 CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 			    const struct fgv_client *client, char *text, size_t text_len);
 
-/* Clears away behind the processes that have ended. Call on SIGCHLD. */
+/* Clears away behind the processes that have ended; other children are left alone. On SIGCHLD. */
 void fgv_sessions_reap(struct fgv_sessions *sessions);
 
 /*
@@ -56,5 +58,26 @@ void fgv_sessions_reap(struct fgv_sessions *sessions);
  */
 void fgv_sessions_end(struct fgv_sessions *sessions);
 void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
+
+/* Forgets the sessions whose processes do not die. */
+void fgv_sessions_fini(struct fgv_sessions *sessions);
+
+/* What there is to see of a session. */
+struct fgv_session_view {
+	uint32_t number;
+	const char *program; /* the session's own */
+	pid_t pid;	     /* the guest program's */
+	pid_t vgpu_pid;
+	uid_t uid;
+	struct fgv_account account;
+	struct fgv_gpusched_stats stats;
+};
+
+void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view);
+struct fgv_vm *fgv_session_vm(const struct fgv_session *session);
+
+/* All sessions, the newest first: the one after @session, NULL for the first; NULL: no more. */
+const struct fgv_session *fgv_sessions_next(const struct fgv_sessions *sessions,
+					    const struct fgv_session *session);
 
 #endif

@@ -22,6 +22,9 @@ enum fgv_setup_fd {
 	FGV_SETUP_WINDOW,
 	FGV_SETUP_DOORBELL,	/* wakes the dispatcher */
 	FGV_SETUP_ACCOUNTS,	/* struct fgv_accounts of the VM */
+	FGV_SETUP_GRANT,	/* struct fgv_grant (grant.h) */
+	FGV_SETUP_GRANT_BELL,	/* wakes the dispatcher: look at the grant */
+	FGV_SETUP_SCHED_BELL,	/* wakes the scheduler: the grant has changed */
 	FGV_SETUP_SOFT_DEVICE,	/* softgpu_shared_size() bytes; the soft GPU only */
 	FGV_SETUP_FDS
 };
@@ -39,6 +42,8 @@ struct fgv_setup {
 	uint64_t arena_off;
 	uint64_t arena_len;
 	uint64_t staging_len;
+	uint64_t slice_ns;		/* without a limit: work unfinished on the GPU at most */
+	uint64_t idle_ns;		/* a grant is given back after this time without work */
 	uint32_t lanes;
 	uint32_t reserved;
 };

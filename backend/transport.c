@@ -280,7 +280,7 @@ int fgv_transport_init(struct fgv_transport *transport, int loop, const char *pa
 		.path = path,
 	};
 	TAILQ_INIT(&transport->unfinished);
-	fd = fgv_listener_open(path, &transport->socket_file, why, why_len);
+	fd = fgv_listener_open(path, SOCK_SEQPACKET, 0666, &transport->socket_file, why, why_len);
 	if (fd < 0)
 		return fd;
 	transport->watch.fd = fd;

@@ -1,47 +1,38 @@
 /*
  * VMs; see vm.h.
  */
-#define _GNU_SOURCE
 #include "backend/vm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "backend/memory.h"
 
 _Static_assert(FGV_SESSIONS_MAX <= 64, "fgv_vm.taken has a bit for each");
-
-static int map_accounts(struct fgv_vm *vm)
-{
-	size_t len = sizeof(*vm->accounts);
-
-	if (ftruncate(vm->accounts_fd, (off_t)len) ||
-	    fcntl(vm->accounts_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	vm->accounts = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, vm->accounts_fd, 0);
-	return vm->accounts == MAP_FAILED ? -errno : 0;
-}
 
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device)
 {
+	void *accounts;
 	int ret;
 
 	*vm = (struct fgv_vm){.config = config, .device = device};
-	vm->accounts_fd = memfd_create("fairgv-accounts", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	vm->accounts_fd = fgv_memory_create("fairgv-accounts", sizeof(*vm->accounts), &accounts);
 	if (vm->accounts_fd < 0)
-		return -errno;
-	ret = map_accounts(vm);
-	if (ret) {
-		close(vm->accounts_fd);
-		return ret;
-	}
+		return vm->accounts_fd;
+	vm->accounts = accounts;
 	vm->accounts->quota_bytes = config->memory_bytes;
-	return 0;
+	ret = fgv_gpusched_attach_vgpu(device->sched, (uint32_t)config->weight, &vm->vgpu);
+	if (ret) {
+		munmap(vm->accounts, sizeof(*vm->accounts));
+		close(vm->accounts_fd);
+	}
+	return ret;
 }
 
 void fgv_vm_fini(struct fgv_vm *vm)
 {
+	fgv_gpusched_detach_vgpu(vm->vgpu);
 	munmap(vm->accounts, sizeof(*vm->accounts));
 	close(vm->accounts_fd);
 }
@@ -70,26 +61,65 @@ int fgv_vm_take_account(struct fgv_vm *vm)
 	return -EUSERS;
 }
 
-/* Moves a word out of an account that the VM's other sessions may be adding up. */
-static uint64_t take_word(uint64_t *word)
+/* A word of an account, whose owner may be writing it. */
+static uint64_t word(const uint64_t *word)
 {
-	uint64_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
 
-	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
-	return value;
+void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_account *now)
+{
+	const struct fgv_account *entry = &vm->accounts->sessions[account];
+
+	*now = (struct fgv_account){
+		.memory_bytes = word(&entry->memory_bytes),
+		.requests = word(&entry->requests),
+		.round_trips = word(&entry->round_trips),
+		.launches = word(&entry->launches),
+		.doorbells = word(&entry->doorbells),
+		.parks = word(&entry->parks),
+	};
+}
+
+static void add(struct fgv_account *sum, const struct fgv_account *account)
+{
+	sum->memory_bytes += account->memory_bytes;
+	sum->requests += account->requests;
+	sum->round_trips += account->round_trips;
+	sum->launches += account->launches;
+	sum->doorbells += account->doorbells;
+	sum->parks += account->parks;
+}
+
+void fgv_vm_usage(const struct fgv_vm *vm, struct fgv_account *sum)
+{
+	*sum = vm->gone;
+	for (unsigned i = 0; i < vm->config->sessions; i++) {
+		struct fgv_account account;
+
+		if (!(vm->taken & UINT64_C(1) << i))
+			continue;
+		fgv_vm_account(vm, i, &account);
+		add(sum, &account);
+	}
+}
+
+/* The VM's other sessions may be adding the words up. */
+static void clear(struct fgv_account *entry)
+{
+	__atomic_store_n(&entry->memory_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->requests, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->round_trips, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->launches, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->doorbells, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->parks, 0, __ATOMIC_RELAXED);
 }
 
 void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last)
 {
-	struct fgv_account *entry = &vm->accounts->sessions[account];
-
-	*last = (struct fgv_account){
-		.memory_bytes = take_word(&entry->memory_bytes),
-		.requests = take_word(&entry->requests),
-		.round_trips = take_word(&entry->round_trips),
-		.launches = take_word(&entry->launches),
-		.doorbells = take_word(&entry->doorbells),
-		.parks = take_word(&entry->parks),
-	};
+	fgv_vm_account(vm, account, last);
+	clear(&vm->accounts->sessions[account]);
+	add(&vm->gone, last);
+	vm->gone.memory_bytes = 0; /* went with the process */
 	vm->taken &= ~(UINT64_C(1) << account);
 }

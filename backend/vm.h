@@ -1,7 +1,7 @@
 /*
- * A VM as it runs: who may use it, its device, and the accounts of its sessions.
+ * A VM as it runs: who may use it, its share of a device, and the accounts of its sessions.
  *
- * Threads: the daemon's only one. The accounts are memory shared with the VM's vGPU
+ * Threads: the daemon's main one. The accounts are memory shared with the VM's vGPU
  * processes; see struct fgv_accounts.
  */
 #ifndef FGV_BACKEND_VM_H
@@ -9,16 +9,22 @@
 
 #include "backend/config.h"
 #include "backend/devices.h"
+#include "backend/gpusched.h"
 
 struct fgv_vm {
 	const struct fgv_config_vm *config;
 	const struct fgv_device *device;
+	struct fgv_gpusched_vgpu *vgpu; /* its share of the device */
 	struct fgv_accounts *accounts;
 	int accounts_fd;
-	uint64_t taken; /* a bit for each account in use */
+	uint64_t taken;		 /* a bit for each account in use */
+	struct fgv_account gone; /* the sum over the sessions that have ended */
 };
 
-/* @config and @device stay as long as @vm. A negative errno where memory is short. */
+/*
+ * @config and @device stay as long as @vm; the device's scheduler runs. A negative errno where
+ * memory is short.
+ */
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device);
 void fgv_vm_fini(struct fgv_vm *vm);
@@ -31,5 +37,9 @@ int fgv_vm_take_account(struct fgv_vm *vm);
 
 /* The session has ended: what its account showed goes to @last, and it is free again. */
 void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last);
+
+/* What account number @account shows; and the sum of all, those of ended sessions included. */
+void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_account *now);
+void fgv_vm_usage(const struct fgv_vm *vm, struct fgv_account *sum);
 
 #endif

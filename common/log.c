@@ -29,8 +29,7 @@ void fgv_log_init(const char *name)
 	}
 }
 
-/* Whatever came from outside is printed on one line: no control characters. */
-static void flatten(char *text)
+void fgv_log_flatten(char *text)
 {
 	for (; *text; text++) {
 		if ((unsigned char)*text < ' ' || *text == 127)
@@ -54,7 +53,7 @@ void fgv_log(enum fgv_log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line + len, sizeof(line) - len - 1, format, args);
 	va_end(args);
-	flatten(line);
+	fgv_log_flatten(line); /* some of it came from outside */
 	len = strlen(line);
 	line[len++] = '\n';
 	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)

@@ -20,6 +20,9 @@ void fgv_log_init(const char *name);
 void fgv_log(enum fgv_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Puts '?' for the control characters in @text, so that it is one line and no terminal obeys it. */
+void fgv_log_flatten(char *text);
+
 #define fgv_error(...)	 fgv_log(FGV_LOG_ERROR, __VA_ARGS__)
 #define fgv_warning(...) fgv_log(FGV_LOG_WARNING, __VA_ARGS__)
 #define fgv_info(...)	 fgv_log(FGV_LOG_INFO, __VA_ARGS__)

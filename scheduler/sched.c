@@ -67,9 +67,8 @@ int fgv_sched_create(struct fgv_sched **out, const struct fgv_policy *policy,
 	TAILQ_INIT(&sched->waiting);
 	TAILQ_INIT(&sched->holding);
 	sched->now_ns = now_ns;
-	sched->free_since_ns = now_ns;
-	sched->watch_ns = now_ns + sched->params.starve_ns / 4;
 	start_policy(sched, policy, now_ns);
+	fgv_sched_watch_reset(sched, now_ns);
 	*out = sched;
 	return 0;
 }

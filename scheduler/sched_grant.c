@@ -117,6 +117,8 @@ void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns)
 	if (session->state != SESSION_WAITING)
 		return;
 	stop_waiting(session);
+	if (session->vgpu->sched->told_awake == session)
+		session->vgpu->sched->told_awake = NULL;
 	become_idle(session, now_ns);
 }
 

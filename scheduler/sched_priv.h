@@ -113,7 +113,7 @@ void fgv_sched_watch_charge(struct fgv_sched_vgpu *vgpu, uint64_t used_ns);
 void fgv_sched_watch_wait(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 void fgv_sched_watch_grant(struct fgv_sched_vgpu *vgpu);
 
-/* Forgets what was owed: another policy begins. */
+/* Forgets what was owed, if anything: a policy begins. */
 void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns);
 
 /* When it wants to look next, or FGV_SCHED_NEVER. */

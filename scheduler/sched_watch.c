@@ -58,6 +58,13 @@ void fgv_sched_watch_grant(struct fgv_sched_vgpu *vgpu)
 		vgpu->owed = 0;
 }
 
+static uint64_t bound_of(const struct fgv_sched *sched)
+{
+	if (sched->params.starve_ns == 0)
+		return FGV_POLICY_NEVER_STARVES;
+	return sched->policy->starve_ns != 0 ? sched->policy->starve_ns : sched->params.starve_ns;
+}
+
 void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns)
 {
 	struct fgv_sched_vgpu *vgpu;
@@ -69,6 +76,7 @@ void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns)
 		vgpu->starved_told = false;
 	}
 	sched->free_since_ns = now_ns;
+	sched->watch_ns = now_ns + bound_of(sched) / 4;
 }
 
 /* How long the GPU has served others beyond their due while @vgpu waited. */
@@ -100,13 +108,6 @@ static bool starved(struct fgv_sched_vgpu *vgpu, uint64_t bound_ns, uint64_t now
 	if (sched->load.holding == 0)
 		return now_ns - fgv_max_u64(since_ns, sched->free_since_ns) >= bound_ns;
 	return behind_ns(vgpu) >= bound_ns + turns * sched->params.slice_ns;
-}
-
-static uint64_t bound_of(const struct fgv_sched *sched)
-{
-	if (sched->params.starve_ns == 0)
-		return FGV_POLICY_NEVER_STARVES;
-	return sched->policy->starve_ns != 0 ? sched->policy->starve_ns : sched->params.starve_ns;
 }
 
 uint64_t fgv_sched_watch_ns(const struct fgv_sched *sched)

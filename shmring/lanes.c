@@ -249,6 +249,12 @@ bool fgv_lanes_any_ordered(const struct fgv_lanes *lanes)
 	return false;
 }
 
+static void wake_parked(const struct lane *lane)
+{
+	if (fgv_park_is_announced(lane->parked) && lane->doorbell_fd >= 0)
+		fgv_doorbell_ring(lane->doorbell_fd);
+}
+
 int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t number, const struct fgv_reply *reply)
 {
 	struct fgv_slot *slot;
@@ -271,7 +277,12 @@ int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t number, const struct fgv_r
 		memcpy(slot->data, reply->data, reply->len);
 	fgv_ring_publish(&lane->replies);
 	/* Pairs with the guest's announcement and fgv_ring_peek_ordered(). */
-	if (fgv_park_is_announced(lane->parked) && lane->doorbell_fd >= 0)
-		fgv_doorbell_ring(lane->doorbell_fd);
+	wake_parked(lane);
 	return 0;
+}
+
+void fgv_lanes_wake(struct fgv_lanes *lanes)
+{
+	for (uint32_t i = 0; i < lanes->attached_count; i++)
+		wake_parked(lanes->attached[i]);
 }

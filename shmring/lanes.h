@@ -84,4 +84,10 @@ struct fgv_reply {
  */
 int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t lane, const struct fgv_reply *reply);
 
+/*
+ * Wakes all threads that sleep: what they wait for is to come soon. They look, and sleep
+ * again if it does not.
+ */
+void fgv_lanes_wake(struct fgv_lanes *lanes);
+
 #endif

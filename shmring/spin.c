@@ -20,6 +20,9 @@
  */
 #define TURNS_PER_CLOCK 32
 
+/* A wake-up then costs no more than a few percent of the wait. */
+#define LONGER 100
+
 static struct {
 	uint64_t time_ns;
 	uint32_t turns_per_yield; /* 0: never yields */
@@ -68,6 +71,11 @@ void fgv_spin_init(void)
 	__atomic_store_n(&policy.turns_per_yield, turns_per_yield, __ATOMIC_RELAXED);
 }
 
+bool fgv_spin_is_cheap(void)
+{
+	return !__atomic_load_n(&policy.turns_per_yield, __ATOMIC_RELAXED);
+}
+
 bool fgv_spin_again(struct fgv_spin *spin)
 {
 	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
@@ -89,4 +97,16 @@ bool fgv_spin_again(struct fgv_spin *spin)
 	if (!yields && turn % TURNS_PER_CLOCK)
 		return true;
 	return fgv_now_ns() < spin->deadline_ns;
+}
+
+bool fgv_spin_longer(struct fgv_spin *spin)
+{
+	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+
+	if (!spin->deadline_ns || !fgv_spin_is_cheap())
+		return false;
+	fgv_relax();
+	if (++spin->turns % TURNS_PER_CLOCK)
+		return true;
+	return fgv_now_ns() < spin->deadline_ns + LONGER * time_ns;
 }

@@ -35,7 +35,16 @@ static inline struct fgv_spin fgv_spin_start(void)
 	return (struct fgv_spin){0, 0};
 }
 
+/* Whether there are processors to spare: one who spins keeps nobody from running. */
+bool fgv_spin_is_cheap(void);
+
 /* Pauses for a moment; false once the time to spin is over. */
 bool fgv_spin_again(struct fgv_spin *spin);
+
+/*
+ * After fgv_spin_again() has said false: goes on, for up to a hundred times as long, where
+ * there are processors to spare. For who knows that what is waited for is under way.
+ */
+bool fgv_spin_longer(struct fgv_spin *spin);
 
 #endif

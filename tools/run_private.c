@@ -28,6 +28,7 @@ extern char **environ;
 struct private_daemon {
 	char folder[PATH_MAX];
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	char control[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* fairgvctl's */
 	pid_t pid; /* 0: it has ended and was waited for */
 	int lifetime_fd;
 	int signal_fd;
@@ -43,11 +44,12 @@ static int create_folder(struct private_daemon *daemon)
 			continue;
 		snprintf(daemon->folder, sizeof(daemon->folder), "%s/fairgv-run-XXXXXX",
 			 parents[i]);
-		if (strlen(daemon->folder) + sizeof("/socket") > sizeof(daemon->socket))
+		if (strlen(daemon->folder) + sizeof("/socket.control") > sizeof(daemon->control))
 			continue;
 		if (!mkdtemp(daemon->folder))
 			continue;
 		strcpy(stpcpy(daemon->socket, daemon->folder), "/socket");
+		strcpy(stpcpy(daemon->control, daemon->socket), ".control");
 		return 0;
 	}
 	fgv_error("can't make a folder in /tmp: %s", strerror(errno));
@@ -58,6 +60,7 @@ static int create_folder(struct private_daemon *daemon)
 static void remove_folder(const struct private_daemon *daemon)
 {
 	unlink(daemon->socket);
+	unlink(daemon->control);
 	rmdir(daemon->folder);
 }
 

@@ -1,7 +1,8 @@
 /*
- * One turn of the loop runs a batch of requests, looks at what waits for the GPU, and
- * at the words that say that there is something to read or that the session is over.
- * A turn that found nothing is followed by a pause, and after the time to spin by sleep.
+ * One turn of the loop runs a batch of requests, those held first, looks at what waits for
+ * the GPU, at the grant, and at the words that say that there is something to read or that the
+ * session is over. A turn that found nothing is followed by a pause, and after the time to
+ * spin by sleep.
  */
 #define _GNU_SOURCE
 #include "backend/vgpu/dispatcher.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "backend/vgpu/control.h"
@@ -79,6 +81,16 @@ static int reply(struct fgv_session *session, const struct fgv_request *request,
 	return 0;
 }
 
+static bool is_call(uint16_t op)
+{
+	return op <= FGV_OP_MAX && fgv_op_infos[op].call;
+}
+
+static bool is_work(uint16_t op)
+{
+	return op <= FGV_OP_MAX && fgv_op_infos[op].work;
+}
+
 static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
 	uint8_t data[FGV_SLOT_INLINE];
@@ -87,45 +99,98 @@ static int execute(struct fgv_session *session, struct fgv_request *request, uin
 
 	if (fgv_dispatch(session, request, session->message, len, data, &data_len, &status) < 0)
 		return violation(session, request, request->violation);
-	if (!fgv_op_infos[request->op].call) {
+	if (is_work(request->op) && (status == CUDA_SUCCESS || status == FGV_PENDING))
+		fgv_gate_let(session, request);
+	if (!is_call(request->op)) {
 		if (status != CUDA_SUCCESS)
 			fgv_session_defer(session, status);
 		return 0;
 	}
 	fgv_account_add(&session->account->round_trips, 1);
-	if (status == FGV_PENDING)
+	if (status == FGV_PENDING) {
+		fgv_account_add(&session->gate.grant->sync_calls, 1);
+		__atomic_store_n(&session->gate.grant->vcpu, request->vcpu, __ATOMIC_RELAXED);
 		return 0;
+	}
 	return reply(session, request, status, data, data_len);
 }
 
-static bool is_call(uint16_t op)
+static bool may_run(struct fgv_session *session, uint16_t op)
 {
-	return op <= FGV_OP_MAX && fgv_op_infos[op].call;
+	return !is_work(op) || fgv_gate_is_open(&session->gate);
 }
 
-/* Runs the next request: 1, 0 if there is none, or a negative errno. */
-static int run_next(struct fgv_session *session)
+/* Runs the first of those held: 1, 0 if there is none that may run, or a negative errno. */
+static int run_held(struct fgv_session *session)
+{
+	struct fgv_held_request *entry = fgv_held_first(&session->held);
+	int err;
+
+	if (!entry || !may_run(session, entry->request.op))
+		return 0;
+	fgv_held_take(&session->held);
+	memcpy(session->message, entry->message, entry->len + 1);
+	err = execute(session, &entry->request, entry->len);
+	free(entry);
+	return err < 0 ? err : 1;
+}
+
+static bool has_room_for_reply(const struct fgv_session *session, uint32_t lane)
+{
+	return session->waits.in_lane[lane] + session->held.in_lane[lane] < FGV_REPLY_SLOTS;
+}
+
+/* Runs the request whose message has been copied, or holds it. */
+static int handle(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+{
+	enum fgv_held_way way = FGV_HELD_RUN;
+
+	if (fgv_held_first(&session->held))
+		way = fgv_held_judge(&session->held, request, session->message, len);
+	else if (!may_run(session, request->op))
+		way = FGV_HELD_HOLD;
+	switch (way) {
+	case FGV_HELD_RUN:
+		return execute(session, request, len);
+	case FGV_HELD_HOLD:
+		return fgv_held_add(&session->held, request, session->message, len);
+	case FGV_HELD_NOT_READY:
+		fgv_account_add(&session->account->round_trips, 1);
+		return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
+	}
+	return 0;
+}
+
+/* Takes the next request from the lanes: 1, 0 if there is none to take, or a negative errno. */
+static int take_next(struct fgv_session *session)
 {
 	struct fgv_request request = {0};
 	const struct fgv_slot *slot = fgv_lanes_next(session->lanes, &request.lane);
 	uint32_t len;
 	int err;
 
-	if (!slot)
+	if (!slot || fgv_held_is_full(&session->held))
 		return 0;
 	request.op = slot->op;
 	request.vcpu = slot->vcpu;
 	request.call = slot->call;
 	len = slot->len;
-	if (is_call(request.op) && !fgv_waits_has_room(&session->waits, request.lane))
+	if (is_call(request.op) && !has_room_for_reply(session, request.lane))
 		return violation(session, &request, "too many calls without their replies");
 	err = copy_message(session, &request, slot);
 	if (err < 0)
 		return err;
 	fgv_lanes_release(session->lanes, request.lane);
 	fgv_account_add(&session->account->requests, 1);
-	err = execute(session, &request, len);
+	err = handle(session, &request, len);
 	return err < 0 ? err : 1;
+}
+
+static int run_next(struct fgv_session *session)
+{
+	int err = run_held(session);
+
+	return err ? err : take_next(session);
 }
 
 /* One turn: how much was done, or a negative errno. */
@@ -133,47 +198,44 @@ static int turn(struct fgv_session *session)
 {
 	int done = 0, err = 1;
 
+	session->gate.blocked = false;
 	while (done < BATCH && (err = run_next(session)) > 0)
 		done++;
 	if (err >= 0 && session->waits.count > 0) {
 		err = fgv_waits_poll(session);
 		done += err;
 	}
-	if (err >= 0)
+	if (err >= 0) {
+		done += fgv_gate_turn(session);
 		err = fgv_control_look(session);
+	}
 	return err < 0 ? err : done;
 }
 
-/* What the sleep is limited to; NULL: no limit. */
-static const struct timespec *sleep_limit(const struct fgv_session *session, uint64_t idle_since_ns,
-					  bool has_completion_fd, struct timespec *limit)
+/* How long to sleep at most where nobody tells when the GPU is done. */
+static uint64_t poll_after_ns(uint64_t waited_ns)
 {
-	uint64_t ns;
-
-	if (session->waits.on_gpu == 0 || has_completion_fd)
-		return NULL;
-	ns = (fgv_now_ns() - idle_since_ns) / SLEEP_SHARE;
-	ns = fgv_min_u64(fgv_max_u64(ns, SLEEP_NS_MIN), SLEEP_NS_MAX);
-	limit->tv_sec = 0;
-	limit->tv_nsec = (long)ns;
-	return limit;
+	return fgv_min_u64(fgv_max_u64(waited_ns / SLEEP_SHARE, SLEEP_NS_MIN), SLEEP_NS_MAX);
 }
 
 /* Sleeps until something happens; a socket with something on it is read. */
-static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t idle_since_ns)
+static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t limit_ns)
 {
 	struct pollfd fds[] = {
 		{.fd = session->fds[FGV_SETUP_DOORBELL], .events = POLLIN},
 		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLIN | POLLRDHUP},
 		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
+		{.fd = session->gate.bell_fd, .events = POLLIN},
 		{.fd = completion_fd, .events = POLLIN},
 	};
-	struct timespec limit;
+	struct timespec limit = {
+		.tv_sec = (time_t)(limit_ns / FGV_NS_PER_SEC),
+		.tv_nsec = (long)(limit_ns % FGV_NS_PER_SEC),
+	};
 	int ready;
 
 	fgv_account_add(&session->account->parks, 1);
-	ready = ppoll(fds, FGV_ARRAY_LEN(fds),
-		      sleep_limit(session, idle_since_ns, completion_fd >= 0, &limit), NULL);
+	ready = ppoll(fds, FGV_ARRAY_LEN(fds), limit_ns == UINT64_MAX ? NULL : &limit, NULL);
 	if (ready < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[2].revents)
@@ -183,28 +245,48 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t idl
 	return 0;
 }
 
+/* Whether something has happened that might have come before the announcement to sleep. */
+static int look_again(struct fgv_session *session, int completion_fd)
+{
+	int err = 0;
+
+	if (completion_fd >= 0) {
+		session->gpu->ops->arm(session->gpu);
+		err = fgv_waits_poll(session) + fgv_gate_turn(session);
+	}
+	if (err == 0 && !fgv_held_is_full(&session->held))
+		err = fgv_lanes_any_ordered(session->lanes);
+	return err ? err : fgv_gate_has_news(&session->gate);
+}
+
 /*
- * Announces that it sleeps, then looks again: at the lanes and at the GPU, each of
- * which may have moved before it could know.
+ * Announces that it sleeps, then looks again: at the lanes, the grant and the GPU, each of
+ * which may have moved before it could know. Who can't take more requests does not ask to
+ * be woken by them.
  */
-static int park(struct fgv_session *session, uint64_t idle_since_ns)
+static int park(struct fgv_session *session, uint64_t waited_ns)
 {
 	struct fgv_window_head *head = fgv_window_head(&session->window);
-	struct fgv_gpu *gpu = session->gpu;
-	int completion_fd = -1, err = 0;
+	bool is_on_gpu = session->waits.on_gpu > 0 || fgv_gate_has_work(&session->gate);
+	int completion_fd = is_on_gpu ? session->gpu->ops->completion_fd(session->gpu) : -1;
+	uint64_t limit_ns;
+	int err;
 
-	if (session->waits.on_gpu > 0)
-		completion_fd = gpu->ops->completion_fd(gpu);
-	fgv_park_announce(&head->host_parked);
-	if (completion_fd >= 0) {
-		gpu->ops->arm(gpu);
-		err = fgv_waits_poll(session);
-	}
-	if (err == 0 && !fgv_lanes_any_ordered(session->lanes))
-		err = sleep_on(session, completion_fd, idle_since_ns);
+	if (!fgv_gate_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
+		return 0;
+	if (is_on_gpu && completion_fd < 0)
+		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
+	if (!fgv_held_is_full(&session->held))
+		fgv_park_announce(&head->host_parked);
+	fgv_park_announce(&session->gate.grant->parked);
+	err = look_again(session, completion_fd);
+	if (err == 0)
+		err = sleep_on(session, completion_fd, limit_ns);
+	fgv_park_withdraw(&session->gate.grant->parked);
 	fgv_park_withdraw(&head->host_parked);
+	fgv_doorbell_clear(session->gate.bell_fd);
 	fgv_doorbell_clear(session->fds[FGV_SETUP_DOORBELL]);
-	return err;
+	return err < 0 ? err : 0;
 }
 
 int fgv_dispatcher_run(struct fgv_session *session)
@@ -221,7 +303,7 @@ int fgv_dispatcher_run(struct fgv_session *session)
 		} else if (err == 0 && !fgv_spin_again(&spin)) {
 			if (idle_since_ns == 0)
 				idle_since_ns = fgv_now_ns();
-			err = park(session, idle_since_ns);
+			err = park(session, fgv_now_ns() - idle_since_ns);
 		}
 	}
 	return err < 0 && err != -ECONNRESET ? err : 0;

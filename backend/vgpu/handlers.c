@@ -121,11 +121,11 @@ CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *reques
 CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request,
 			const struct fgv_copy_in_in *in)
 {
-	(void)request;
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
 	if (in->data_len > FGV_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	request->amount = in->data_len;
 	return session->gpu->ops->copy_in(session->gpu, in->address, in->data, in->data_len,
 					  stream_of(in->stream));
 }
@@ -140,7 +140,7 @@ static CUresult await_copy(struct fgv_session *session, const struct fgv_request
 		status = session->gpu->ops->fence(session->gpu, stream, &fence);
 	if (status != CUDA_SUCCESS)
 		return status;
-	return fgv_session_await_fence(session, request, fence);
+	return fgv_session_await_fence(session, request, fence, 0);
 }
 
 CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *request,
@@ -151,6 +151,7 @@ CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *re
 
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
+	request->amount = in->data_len;
 	status = session->gpu->ops->copy_in_bulk(session->gpu, in->address, in->data, in->data_len,
 						 stream);
 	return await_copy(session, request, status, stream);
@@ -164,6 +165,7 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
+	request->amount = in->data_len;
 	status = session->gpu->ops->copy_out(session->gpu, in->data, in->address, in->data_len,
 					     stream);
 	return await_copy(session, request, status, stream);
@@ -172,9 +174,9 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_copy_device_in *in)
 {
-	(void)request;
 	if (in->size == 0)
 		return CUDA_SUCCESS;
+	request->amount = in->size;
 	return session->gpu->ops->copy_device(session->gpu, in->to, in->from, in->size,
 					      stream_of(in->stream));
 }
@@ -182,12 +184,12 @@ CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *req
 CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,
 		     const struct fgv_fill_in *in)
 {
-	(void)request;
 	if ((in->width != 1 && in->width != 2 && in->width != 4) ||
 	    in->count > UINT64_MAX / in->width)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (in->count == 0)
 		return CUDA_SUCCESS;
+	request->amount = in->count * in->width;
 	return session->gpu->ops->fill(session->gpu, in->address, in->value, in->width, in->count,
 				       stream_of(in->stream));
 }
@@ -195,11 +197,11 @@ CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,
 CUresult fgv_do_fill_rows(struct fgv_session *session, struct fgv_request *request,
 			  const struct fgv_fill_rows_in *in)
 {
-	(void)request;
 	if (in->width > in->pitch)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (in->width == 0 || in->height == 0)
 		return CUDA_SUCCESS;
+	request->amount = in->width * in->height;
 	return session->gpu->ops->fill_rows(session->gpu, in->address, in->pitch,
 					    (uint8_t)in->value, in->width, in->height,
 					    stream_of(in->stream));
@@ -362,13 +364,18 @@ CUresult fgv_do_global_get(struct fgv_session *session, struct fgv_request *requ
 						&out->address, &out->size);
 }
 
+/* Wraps around where the launch will be refused. */
+static uint64_t threads(const uint32_t extent[3])
+{
+	return (uint64_t)extent[0] * extent[1] * extent[2];
+}
+
 CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 		       const struct fgv_launch_in *in)
 {
 	const struct fgv_object *function = in->function;
 	const uint8_t *arg = in->args;
 
-	(void)request;
 	fgv_account_add(&session->account->launches, 1);
 	if (in->param_count != function->function.param_count ||
 	    in->args_len != function->function.args_len)
@@ -377,6 +384,8 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 		session->params[i] = (void *)arg;
 		arg += fgv_align_up(function->function.param_sizes[i], 8);
 	}
+	request->subject = function->handle;
+	request->amount = threads(in->grid) * threads(in->block);
 	return session->gpu->ops->launch(session->gpu, function->function.gpu, in->grid, in->block,
 					 in->shared_bytes, stream_of(in->stream), session->params);
 }

@@ -50,7 +50,7 @@ CUresult fgv_do_stream_sync(struct fgv_session *session, struct fgv_request *req
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	return fgv_session_await_fence(session, request, fence);
+	return fgv_session_await_fence(session, request, fence, 0);
 }
 
 CUresult fgv_do_stream_query(struct fgv_session *session, struct fgv_request *request,
@@ -67,7 +67,7 @@ CUresult fgv_do_device_sync(struct fgv_session *session, struct fgv_request *req
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	return fgv_session_await_fence(session, request, fence);
+	return fgv_session_await_fence(session, request, fence, session->gate.submitted);
 }
 
 CUresult fgv_do_stream_wait_event(struct fgv_session *session, struct fgv_request *request,

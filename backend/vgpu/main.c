@@ -84,6 +84,15 @@ static void accounts_fini(struct fgv_session *session)
 	munmap(session->accounts, sizeof(*session->accounts));
 }
 
+static CUresult gate_init(struct fgv_session *session)
+{
+	int err = fgv_gate_init(session);
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the grant", err);
+	return CUDA_SUCCESS;
+}
+
 static CUresult soft_device_init(struct fgv_session *session)
 {
 	if (!session->setup.soft)
@@ -179,6 +188,7 @@ static const struct stage {
 	{soft_device_init, soft_device_fini},
 	{gpu_init, gpu_fini},
 	{staging_init, NULL},
+	{gate_init, fgv_gate_fini},
 	{session_init, fgv_session_fini},
 	{watch_init, NULL},
 	{sandbox_init, NULL},

@@ -12,6 +12,7 @@
 int fgv_session_init(struct fgv_session *session)
 {
 	fgv_handles_init(&session->handles);
+	fgv_held_init(&session->held);
 	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
@@ -39,6 +40,7 @@ static void remove_all(struct fgv_session *session)
 
 void fgv_session_fini(struct fgv_session *session)
 {
+	fgv_held_fini(&session->held);
 	fgv_waits_fini(session);
 	remove_all(session);
 	fgv_handles_fini(&session->handles);
@@ -133,8 +135,10 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 		reply->status = fgv_session_take_deferred(session);
 	if (reply->status != CUDA_SUCCESS)
 		reply->len = 0;
-	if (fgv_park_is_announced(parked))
+	if (fgv_park_is_announced(parked)) {
+		session->gate.woke = true;
 		fgv_account_add(&session->account->doorbells, 1);
+	}
 	if (fgv_lanes_reply(session->lanes, lane, reply) < 0) {
 		snprintf(session->reason, sizeof(session->reason),
 			 "lane %u leaves no room for replies", lane);
@@ -144,13 +148,14 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 }
 
 CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_request *request,
-				 struct fgv_gpu_fence *fence)
+				 struct fgv_gpu_fence *fence, uint64_t covers)
 {
 	fgv_waits_add(&session->waits, &(struct fgv_wait){
 					       .lane = request->lane,
 					       .call = request->call,
 					       .op = request->op,
 					       .fence = fence,
+					       .covers = covers,
 				       });
 	return FGV_PENDING;
 }

@@ -9,6 +9,8 @@
 
 #include "api/gpu_host.h"
 #include "backend/shared.h"
+#include "backend/vgpu/gate.h"
+#include "backend/vgpu/held.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
@@ -32,6 +34,8 @@ struct fgv_session {
 	struct fgv_handles handles;
 	struct fgv_quota quota;
 	struct fgv_waits waits;
+	struct fgv_gate gate;
+	struct fgv_held held;
 	uint64_t image_bytes; /* of the modules that are loaded */
 	unsigned complaints;  /* about modules, in the log */
 	/* The first failure of a post that the guest has not been told of, or CUDA_SUCCESS. */
@@ -76,9 +80,12 @@ CUresult fgv_session_take_deferred(struct fgv_session *session);
  */
 int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply);
 
-/* Has @request answered when the fence passes, or the event has happened: FGV_PENDING. */
+/*
+ * Has @request answered when the fence passes, or the event has happened: FGV_PENDING.
+ * @covers: the fence covers all work up to the gate's request of this number, or 0.
+ */
 CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_request *request,
-				 struct fgv_gpu_fence *fence);
+				 struct fgv_gpu_fence *fence, uint64_t covers);
 CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_request *request,
 				 struct fgv_object *event);
 

@@ -62,7 +62,10 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 		wait->status = gpu->ops->event_query(gpu, wait->event->event);
 	else
 		return true;
-	return wait->status != CUDA_ERROR_NOT_READY;
+	if (wait->status == CUDA_ERROR_NOT_READY)
+		return false;
+	fgv_gate_finished(session, wait->covers);
+	return true;
 }
 
 static int answer(struct fgv_session *session, struct fgv_wait *wait)

@@ -19,6 +19,7 @@ struct fgv_wait {
 	/* What is waited for; with neither, the reply below is known. */
 	struct fgv_gpu_fence *fence;
 	struct fgv_object *event; /* with a reference */
+	uint64_t covers;	  /* see fgv_session_await_fence() */
 	CUresult status;
 	uint32_t reply_len;
 	uint8_t reply[FGV_SLOT_INLINE];
@@ -37,15 +38,10 @@ int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes);
 /* Puts the fences and references of what still waits. */
 void fgv_waits_fini(struct fgv_session *session);
 
-/* Whether @lane has a reply outstanding, and whether it may have one more. */
+/* Whether @lane has a reply outstanding. */
 static inline bool fgv_waits_has(const struct fgv_waits *waits, uint32_t lane)
 {
 	return waits->in_lane[lane] > 0;
-}
-
-static inline bool fgv_waits_has_room(const struct fgv_waits *waits, uint32_t lane)
-{
-	return waits->in_lane[lane] < FGV_REPLY_SLOTS;
 }
 
 /* Appends a copy of @wait. The lane has room. Takes over its fence or reference. */

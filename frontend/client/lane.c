@@ -232,6 +232,15 @@ uint32_t fgv_lane_commit(struct fgv_lane *lane)
 	return lane->call++;
 }
 
+/* With the GPU at the session's disposal what is waited for is under way. */
+static bool look_on(const struct fgv_lane *lane, struct fgv_spin *spin)
+{
+	const uint32_t *online = &fgv_window_head(&lane->client->window)->online;
+
+	return fgv_spin_again(spin) ||
+	       (__atomic_load_n(online, __ATOMIC_RELAXED) && fgv_spin_longer(spin));
+}
+
 /* Waits for the next reply on @lane, whatever it answers. False: there will be none. */
 static bool wait_for_reply(struct fgv_lane *lane)
 {
@@ -240,7 +249,7 @@ static bool wait_for_reply(struct fgv_lane *lane)
 	while (!fgv_ring_peek(&lane->replies)) {
 		if (fgv_session_status(lane->client))
 			return false;
-		if (fgv_spin_again(&spin))
+		if (look_on(lane, &spin))
 			continue;
 		fgv_park_announce(&lane->head->guest_parked);
 		if (!fgv_ring_peek_ordered(&lane->replies))

@@ -30,6 +30,7 @@ void daemon_prepare(struct daemon *daemon, const char *config)
 	ck_assert_int_eq(chmod(daemon->folder, 0755), 0); /* tests connect as other users */
 	snprintf(daemon->config, sizeof(daemon->config), "%s/conf", daemon->folder);
 	snprintf(daemon->socket, sizeof(daemon->socket), "%s/socket", daemon->folder);
+	snprintf(daemon->control, sizeof(daemon->control), "%s.control", daemon->socket);
 	snprintf(daemon->log, sizeof(daemon->log), "%s/log", daemon->folder);
 	file = fopen(daemon->config, "w");
 	ck_assert_ptr_nonnull(file);
@@ -95,6 +96,7 @@ void daemon_remove(struct daemon *daemon)
 {
 	unlink(daemon->config);
 	unlink(daemon->socket);
+	unlink(daemon->control);
 	unlink(daemon->log);
 	ck_assert_int_eq(rmdir(daemon->folder), 0);
 }
@@ -104,6 +106,7 @@ void daemon_stop(struct daemon *daemon)
 	ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
 	ck_assert_int_eq(daemon_wait(daemon), 0);
 	ck_assert_int_ne(access(daemon->socket, F_OK), 0);
+	ck_assert_int_ne(access(daemon->control, F_OK), 0);
 	daemon_remove(daemon);
 }
 

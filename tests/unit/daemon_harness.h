@@ -17,6 +17,7 @@ struct daemon {
 	char folder[32];
 	char config[48];
 	char socket[48];
+	char control[64]; /* the administrator's socket */
 	char log[48];
 	char ready[512]; /* the line that it wrote when it was ready */
 };

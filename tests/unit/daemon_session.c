@@ -6,6 +6,8 @@
  *   fail      ends with status 3 before the welcome
  *   crash     kills itself before the welcome
  *   stubborn  does not end when told to
+ *   greedy    takes the grant, and keeps it
+ *   forger    takes the grant without being given it
  *
  * The welcome's text lists its descriptors at the start; its account shows what
  * tests look for in the log.
@@ -20,7 +22,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "backend/grant.h"
 #include "backend/shared.h"
+#include "shmring/park.h"
 
 static void list_descriptors(char *text, size_t len)
 {
@@ -75,6 +79,34 @@ static void fill_account(const struct fgv_setup *setup, const int *fds)
 	account->requests = 7;
 	account->round_trips = 5;
 	account->launches = 3;
+}
+
+static struct fgv_grant *map_grant(const int *fds)
+{
+	struct fgv_grant *grant = mmap(NULL, sizeof(*grant), PROT_READ | PROT_WRITE, MAP_SHARED,
+				       fds[FGV_SETUP_GRANT], 0);
+
+	if (grant == MAP_FAILED || fgv_grant_load(grant) || grant->wants)
+		exit(16);
+	return grant;
+}
+
+static void take_grant(const int *fds)
+{
+	struct fgv_grant *grant = map_grant(fds);
+
+	__atomic_store_n(&grant->wants, 1, __ATOMIC_RELEASE);
+	fgv_doorbell_ring(fds[FGV_SETUP_SCHED_BELL]);
+	while (fgv_grant_state(fgv_grant_load(grant)) != FGV_GRANT_BUSY)
+		usleep(100);
+}
+
+static void forge_grant(const int *fds)
+{
+	struct fgv_grant *grant = map_grant(fds);
+
+	fgv_grant_move(grant, 0, FGV_GRANT_BUSY);
+	fgv_doorbell_ring(fds[FGV_SETUP_SCHED_BELL]);
 }
 
 static void send_welcome(const struct fgv_setup *setup, const int *fds, const char *text)
@@ -132,6 +164,8 @@ int main(void)
 	count = receive_setup(&setup, fds);
 	if (count != (setup.soft ? FGV_SETUP_FDS : FGV_SETUP_SOFT_DEVICE))
 		exit(15);
+	if (!setup.slice_ns || !setup.idle_ns)
+		exit(17);
 	fill_account(&setup, fds);
 	if (!strcmp(setup.program, "fail"))
 		return 3;
@@ -139,7 +173,11 @@ int main(void)
 		raise(SIGKILL);
 	if (!strcmp(setup.program, "stubborn"))
 		signal(SIGTERM, SIG_IGN);
+	if (!strcmp(setup.program, "greedy"))
+		take_grant(fds);
 	send_welcome(&setup, fds, text);
+	if (!strcmp(setup.program, "forger"))
+		forge_grant(fds);
 	while (!strcmp(setup.program, "stubborn"))
 		pause();
 	await_end(fds[FGV_SETUP_CONNECTION]);

@@ -26,6 +26,14 @@ START_TEST(defaults)
 	ck_assert_int_eq(parse("vms = ( { name = \"a\"; } );"), 0);
 	ck_assert_int_eq(config.gpu.kind, FGV_GPU_AUTO);
 	ck_assert_str_eq(config.socket, FGV_RUNSTATEDIR "/fairgv/backend.sock");
+	ck_assert_str_eq(config.control, FGV_RUNSTATEDIR "/fairgv/control.sock");
+	ck_assert_ptr_eq(config.policy, &fgv_policy_fair);
+	ck_assert(!config.preemptive);
+	ck_assert_uint_eq(config.slice_ns, FGV_SCHED_SLICE_NS);
+	ck_assert_uint_eq(config.idle_ns, 100 * FGV_NS_PER_US);
+	ck_assert_uint_eq(config.awake_lead_ns, 300 * FGV_NS_PER_US);
+	ck_assert_uint_eq(config.hang_ns, 10 * FGV_NS_PER_SEC);
+	ck_assert_int_eq(config.context, FGV_CONTEXT_ISOLATED);
 	ck_assert_uint_eq(config.soft_memory_bytes, UINT64_C(4) << 30);
 	ck_assert_uint_eq(config.window_bytes, 256u << 20);
 	ck_assert_uint_eq(config.lanes, 64);
@@ -45,7 +53,9 @@ START_TEST(all_keys)
 {
 	ck_assert_int_eq(
 		parse("gpu = \"cuda:2,0\";\n"
-		      "socket = \"/run/x/y\";\n"
+		      "socket = \"/run/x/y\"; control = \"/run/x/z\";\n"
+		      "policy = \"credit-hs\"; preemptive = true; slice = \"1500us\";\n"
+		      "idle = \"0\"; awake_lead = \"1ms\"; hang = \"2s\"; context = \"mps\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
 		      "lanes = 8;\n"
@@ -58,6 +68,14 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.gpu.ordinals[0], 2);
 	ck_assert_uint_eq(config.gpu.ordinals[1], 0);
 	ck_assert_str_eq(config.socket, "/run/x/y");
+	ck_assert_str_eq(config.control, "/run/x/z");
+	ck_assert_ptr_eq(config.policy, &fgv_policy_credit_hs);
+	ck_assert(config.preemptive);
+	ck_assert_uint_eq(config.slice_ns, 1500 * FGV_NS_PER_US);
+	ck_assert_uint_eq(config.idle_ns, 0);
+	ck_assert_uint_eq(config.awake_lead_ns, FGV_NS_PER_MS);
+	ck_assert_uint_eq(config.hang_ns, 2 * FGV_NS_PER_SEC);
+	ck_assert_int_eq(config.context, FGV_CONTEXT_MPS);
 	ck_assert_uint_eq(config.soft_memory_bytes, 134217728);
 	ck_assert_uint_eq(config.window_bytes, 64u << 20);
 	ck_assert_uint_eq(config.lanes, 8);
@@ -71,6 +89,15 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.vms[0].sessions, 2);
 	ck_assert_uint_eq(config.vms[1].memory_bytes, 5000000000);
 	ck_assert_uint_eq(config.vms[1].users.uids[0], 12);
+	fgv_config_fini(&config);
+}
+END_TEST
+
+START_TEST(slice_by_preemption)
+{
+	ck_assert_int_eq(parse("preemptive = true; hang = 0; vms = ( { name = \"a\"; } );"), 0);
+	ck_assert_uint_eq(config.slice_ns, FGV_SCHED_PREEMPTIVE_SLICE_NS);
+	ck_assert_uint_eq(config.hang_ns, 0);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -103,6 +130,24 @@ static const struct {
 	{"socket = \"/12345678901234567890123456789012345678901234567890123456789012345678901234567"
 	 "89012345678901234567890123456789\"; %VM%",
 	 "x.conf:1: socket: longer than 107 characters"},
+	{"control = \"x\"; %VM%", "x.conf:1: control: must be an absolute path"},
+	{"\npolicy = \"unfair\"; %VM%", "x.conf:2: policy: \"unfair\" is none of fair, "
+					"credit-poll, credit-hs, strict-co, none"},
+	{"policy = 1; %VM%", "x.conf:1: policy: must be a string"},
+	{"preemptive = 1; %VM%", "x.conf:1: preemptive: must be true or false"},
+	{"context = \"shared\"; %VM%", "x.conf:1: context: \"shared\" is none of isolated, mps"},
+	{"context = true; %VM%", "x.conf:1: context: must be a string"},
+	{"slice = 6; %VM%", "x.conf:1: slice: must be a duration: a string as \"6ms\""},
+	{"slice = \"6\"; %VM%", "x.conf:1: slice: \"6\" is no duration: digits, then us, ms or s"},
+	{"slice = \"6 ms\"; %VM%", "x.conf:1: slice: \"6 ms\" is no duration"},
+	{"slice = \"6m\"; %VM%", "x.conf:1: slice: \"6m\" is no duration"},
+	{"slice = \"-6ms\"; %VM%", "x.conf:1: slice: \"-6ms\" is no duration"},
+	{"slice = \"0\"; %VM%", "x.conf:1: slice: out of range: must be 100us to 1s"},
+	{"slice = \"99us\"; %VM%", "x.conf:1: slice: out of range: must be 100us to 1s"},
+	{"slice = \"1001ms\"; %VM%", "x.conf:1: slice: out of range: must be 100us to 1s"},
+	{"slice = \"18446744073709551617us\"; %VM%", "x.conf:1: slice: out of range"},
+	{"slice = \"18446744073709552s\"; %VM%", "x.conf:1: slice: out of range"},
+	{"hang = \"1ms\"; %VM%", "x.conf:1: hang: out of range: must be 0 or 100ms to 3600s"},
 	{"soft_memory = \"1K\"; %VM%", "x.conf:1: soft_memory: out of range: must be 64M to 16T"},
 	{"soft_memory = true; %VM%", "x.conf:1: soft_memory: must be a size: a number of bytes, or "
 				     "a string as \"4G\""},
@@ -198,7 +243,7 @@ START_TEST(devices)
 	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
 	ck_assert_str_eq(why,
 			 "x.conf:4: device: there is no device 2: there are 2, counted from 0");
-	fgv_config_refuse_gpu(&config, why, sizeof(why), "no");
+	fgv_config_refuse(&config, "gpu", why, sizeof(why), "no");
 	ck_assert_str_eq(why, "x.conf:1: gpu: no");
 	fgv_config_fini(&config);
 }
@@ -228,6 +273,12 @@ START_TEST(sizes)
 }
 END_TEST
 
+static bool has_range(const struct fgv_config_key *key)
+{
+	return key->type == FGV_CONFIG_SIZE || key->type == FGV_CONFIG_NUMBER ||
+	       key->type == FGV_CONFIG_DURATION || key->type == FGV_CONFIG_TIMEOUT;
+}
+
 /* The default as the table says it in words is the default that is used. */
 START_TEST(default_texts)
 {
@@ -237,30 +288,18 @@ START_TEST(default_texts)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value;
 
-		if (keys[i].type != FGV_CONFIG_SIZE && keys[i].type != FGV_CONFIG_NUMBER)
+		if (!has_range(&keys[i]) || keys[i].standard == FGV_CONFIG_NO_LIMIT)
 			continue;
-		if (keys[i].standard == FGV_CONFIG_NO_LIMIT)
-			continue;
-		ck_assert_int_eq(fgv_config_text_size(keys[i].standard_text, &value), 0);
+		if (!strcmp(keys[i].name, "slice"))
+			continue; /* depends on another key; see defaults, slice_by_preemption */
+		if (fgv_config_text_size(keys[i].standard_text, &value))
+			ck_assert_int_eq(fgv_config_text_duration(keys[i].standard_text, &value),
+					 0);
 		ck_assert_uint_eq(value, keys[i].standard);
 		ck_assert(value >= keys[i].min && value <= keys[i].max);
 	}
 }
 END_TEST
-
-static void show_range(const struct fgv_config_key *key, char *text, size_t len)
-{
-	char min[32], max[32];
-
-	if (key->type == FGV_CONFIG_SIZE) {
-		fgv_config_text_show_size(key->min, min, sizeof(min));
-		fgv_config_text_show_size(key->max, max, sizeof(max));
-	} else {
-		snprintf(min, sizeof(min), "%llu", (unsigned long long)key->min);
-		snprintf(max, sizeof(max), "%llu", (unsigned long long)key->max);
-	}
-	snprintf(text, len, ", %s to %s", min, max);
-}
 
 /*
  * Each key has a paragraph in the man page that opens with its type, range and
@@ -269,12 +308,20 @@ static void show_range(const struct fgv_config_key *key, char *text, size_t len)
 START_TEST(man_page)
 {
 	static const char *const types[] = {
-		[FGV_CONFIG_GPU] = "string",	     [FGV_CONFIG_PATH] = "path",
-		[FGV_CONFIG_SIZE] = "size",	     [FGV_CONFIG_NUMBER] = "whole number",
-		[FGV_CONFIG_NAME] = "string",	     [FGV_CONFIG_USERS] = "list",
+		[FGV_CONFIG_GPU] = "string",
+		[FGV_CONFIG_PATH] = "path",
+		[FGV_CONFIG_SIZE] = "size",
+		[FGV_CONFIG_NUMBER] = "whole number",
+		[FGV_CONFIG_NAME] = "string",
+		[FGV_CONFIG_USERS] = "list",
+		[FGV_CONFIG_DURATION] = "duration",
+		[FGV_CONFIG_TIMEOUT] = "duration",
+		[FGV_CONFIG_SWITCH] = "true or false",
+		[FGV_CONFIG_POLICY] = "string",
+		[FGV_CONFIG_CONTEXT] = "string",
 		[FGV_CONFIG_VMS] = "list of groups",
 	};
-	char *page, head[512], range[80];
+	char *page, head[512], range[80], path[128];
 	size_t count;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);
 
@@ -283,11 +330,14 @@ START_TEST(man_page)
 		const struct fgv_config_key *key = &keys[i];
 		const char *standard = key->standard_text;
 
-		range[0] = '\0';
-		if (key->type == FGV_CONFIG_SIZE || key->type == FGV_CONFIG_NUMBER)
-			show_range(key, range, sizeof(range));
-		if (key->type == FGV_CONFIG_PATH)
-			standard = "RUNSTATEDIR/fairgv/backend.sock";
+		strcpy(range, has_range(key) ? ", " : "");
+		if (has_range(key))
+			fgv_config_text_show_range(key, range + 2, sizeof(range) - 2);
+		if (key->type == FGV_CONFIG_PATH) {
+			snprintf(path, sizeof(path), "RUNSTATEDIR%s",
+				 standard + strlen(FGV_RUNSTATEDIR));
+			standard = path;
+		}
 		if (standard)
 			snprintf(head, sizeof(head), ".B %s\n(%s%s; default: %s)\n", key->name,
 				 types[key->type], range, standard);
@@ -366,6 +416,7 @@ int main(void)
 
 	tcase_add_test(tcase, defaults);
 	tcase_add_test(tcase, all_keys);
+	tcase_add_test(tcase, slice_by_preemption);
 	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));
 	tcase_add_test(tcase, devices);
 	tcase_add_test(tcase, sizes);

@@ -83,6 +83,48 @@ START_TEST(killed_daemon)
 }
 END_TEST
 
+#define TWO_VMS_AND_NO_PATIENCE                                                                    \
+	"gpu = \"soft\"; window = \"8M\"; lanes = 4; hang = \"100ms\";\n"                          \
+	"vms = ( { name = \"a\"; }, { name = \"b\"; } );\n"
+
+/* The second is not welcomed before it has the grant. */
+START_TEST(hung_session)
+{
+	const char *line;
+	int first, second;
+
+	daemon_start(&server, TWO_VMS_AND_NO_PATIENCE);
+	first = guest_open(&server, "a", "greedy", NULL);
+	second = guest_open(&server, "b", "greedy", NULL);
+	guest_await_end(first);
+	daemon_await_log(&server, "error: session 1: vm a, program \"greedy\": killed: it does not "
+				  "give the GPU back");
+	line = daemon_await_log(&server, "session 1: vm a, program \"greedy\": killed by signal 9 "
+					 "(Killed) as it did not give the GPU back after ");
+	ck_assert_ptr_nonnull(strstr(line, " in 1 grants, "));
+	close(first);
+	close(second);
+	line = daemon_await_log(&server,
+				"session 2: vm b, program \"greedy\": ended with status 0");
+	ck_assert_ptr_nonnull(strstr(line, " in 1 grants, 0.000 ms overrun, waits p50 "));
+	daemon_stop(&server);
+}
+END_TEST
+
+START_TEST(forged_grant)
+{
+	int fd;
+
+	daemon_start(&server, TWO_VMS_AND_NO_PATIENCE);
+	fd = guest_open(&server, "a", "forger", NULL);
+	guest_await_end(fd);
+	close(fd);
+	daemon_await_log(&server, "killed: it took a grant that it was not given");
+	daemon_await_log(&server, "program \"forger\": killed by signal 9 (Killed) after ");
+	daemon_stop(&server);
+}
+END_TEST
+
 START_TEST(second_daemon_is_refused)
 {
 	struct daemon second;
@@ -212,6 +254,8 @@ int main(void)
 	tcase_set_timeout(tcase, HANG_LIMIT_SEC * 2);
 	tcase_add_test(tcase, end_takes_the_sessions_along);
 	tcase_add_test(tcase, killed_daemon);
+	tcase_add_test(tcase, hung_session);
+	tcase_add_test(tcase, forged_grant);
 	tcase_add_test(tcase, second_daemon_is_refused);
 	tcase_add_test(tcase, file_in_the_way);
 	tcase_add_test(tcase, bad_configuration);

@@ -170,6 +170,22 @@ START_TEST(the_next_is_awake_in_time)
 }
 END_TEST
 
+START_TEST(who_asks_again_is_awake_again)
+{
+	open_sched(&fgv_policy_fair, 2);
+	fgv_sched_request(session[0], 0);
+	fgv_sched_request(session[1], 0);
+	expect(FGV_SCHED_GRANT, 0, 0);
+	expect(FGV_SCHED_AWAKE, 1, SLICE - LEAD);
+	fgv_sched_withdraw(session[1], SLICE - LEAD + 1);
+	expect_none(SLICE - LEAD + 1);
+	fgv_sched_request(session[1], SLICE - LEAD + 2);
+	expect(FGV_SCHED_AWAKE, 1, SLICE - LEAD + 2);
+	expect_none(SLICE - LEAD + 2);
+	close_sched();
+}
+END_TEST
+
 START_TEST(who_goes_on_wakes_nobody)
 {
 	open_sched(&fgv_policy_fair, 2);
@@ -462,6 +478,23 @@ START_TEST(the_watchdog_notices_an_idle_gpu)
 }
 END_TEST
 
+START_TEST(the_watchdog_has_the_policys_bound)
+{
+	struct fgv_policy impatient = lazy;
+
+	impatient.starve_ns = 20 * MS;
+	open_sched(&impatient, 1);
+	fgv_sched_request(session[0], 0);
+	ck_assert_uint_le(fgv_sched_next_ns(sched, 0), 20 * MS);
+	expect(FGV_SCHED_STARVED, 0, 20 * MS);
+	ck_assert_int_eq(fgv_sched_set_policy(sched, &lazy, 20 * MS), 0);
+	ck_assert_uint_gt(fgv_sched_next_ns(sched, 20 * MS), 1000 * MS);
+	ck_assert_int_eq(fgv_sched_set_policy(sched, &impatient, 20 * MS), 0);
+	ck_assert_uint_le(fgv_sched_next_ns(sched, 20 * MS), 40 * MS);
+	close_sched();
+}
+END_TEST
+
 START_TEST(strict_priority_may_starve)
 {
 	uint64_t now = 0;
@@ -629,6 +662,7 @@ static TCase *core_case(void)
 	tcase_add_test(tc, alone_there_is_no_limit);
 	tcase_add_test(tc, alone_for_long_is_over_at_once);
 	tcase_add_test(tc, the_next_is_awake_in_time);
+	tcase_add_test(tc, who_asks_again_is_awake_again);
 	tcase_add_test(tc, who_goes_on_wakes_nobody);
 	tcase_add_test(tc, within_a_vm_the_other_session_is_next);
 	tcase_add_test(tc, usage_is_cut_at_the_time_held);
@@ -647,6 +681,7 @@ static TCase *policy_case(void)
 	tcase_add_test(tc, several_grants_and_their_slices);
 	tcase_add_test(tc, the_watchdog_notices_a_starving_policy);
 	tcase_add_test(tc, the_watchdog_notices_an_idle_gpu);
+	tcase_add_test(tc, the_watchdog_has_the_policys_bound);
 	tcase_add_test(tc, strict_priority_may_starve);
 	tcase_add_test(tc, long_requests_are_no_starvation);
 	tcase_add_test(tc, policies_change_under_running_sessions);

@@ -81,6 +81,23 @@ START_TEST(ends)
 }
 END_TEST
 
+/* Where processors are few, nobody goes on; where they are not, this ends too. */
+START_TEST(longer_ends)
+{
+	struct fgv_spin spin = fgv_spin_start();
+
+	setenv("FAIRGV_SPIN_US", "20", 1);
+	fgv_spin_init();
+	ck_assert(!fgv_spin_longer(&spin));
+	while (fgv_spin_again(&spin))
+		continue;
+	ck_assert_int_eq(fgv_spin_longer(&spin), fgv_spin_is_cheap());
+	while (fgv_spin_longer(&spin))
+		continue;
+	ck_assert_uint_ge(fgv_now_ns(), spin.deadline_ns);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("spin");
@@ -93,6 +110,7 @@ int main(void)
 	tcase_add_test(tcase, zero_never_spins);
 	tcase_add_loop_test(tcase, ignores_nonsense, 0, FGV_ARRAY_LEN(nonsense));
 	tcase_add_test(tcase, ends);
+	tcase_add_test(tcase, longer_ends);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

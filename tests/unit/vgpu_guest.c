@@ -53,6 +53,57 @@ static void make_accounts(struct vgpu *vgpu)
 	vgpu->accounts->quota_bytes = VGPU_QUOTA;
 }
 
+static void make_grant(struct vgpu *vgpu)
+{
+	vgpu->grant_fd = shared_memory(sizeof(struct fgv_grant));
+	vgpu->grant = mmap(NULL, sizeof(struct fgv_grant), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   vgpu->grant_fd, 0);
+	ck_assert_ptr_ne(vgpu->grant, MAP_FAILED);
+	vgpu->grant_bell_fd = fgv_doorbell_create();
+	vgpu->sched_bell_fd = fgv_doorbell_create();
+	vgpu_grant(vgpu, FGV_GRANT_NO_LIMIT);
+}
+
+void vgpu_grant(struct vgpu *vgpu, uint64_t limit_ns)
+{
+	struct fgv_grant *grant = vgpu->grant;
+	uint64_t word;
+
+	if (limit_ns != FGV_GRANT_NO_LIMIT)
+		limit_ns += __atomic_load_n(&grant->used_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&grant->limit_ns, limit_ns, __ATOMIC_SEQ_CST);
+	word = fgv_grant_load(grant);
+	if (fgv_grant_state(word) == FGV_GRANT_NONE)
+		ck_assert(fgv_grant_move(grant, word, FGV_GRANT_BUSY));
+	else if (fgv_grant_state(word) == FGV_GRANT_IDLE && limit_ns != FGV_GRANT_NO_LIMIT)
+		fgv_grant_move(grant, word, FGV_GRANT_NONE);
+	if (fgv_park_is_announced(&grant->parked))
+		fgv_doorbell_ring(vgpu->grant_bell_fd);
+}
+
+void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state)
+{
+	int waited_ms = 0;
+
+	while (fgv_grant_state(fgv_grant_load(vgpu->grant)) != state) {
+		poll(NULL, 0, 1);
+		ck_assert_msg(++waited_ms < PATIENCE_MS, "the grant never gets to state %d",
+			      (int)state);
+	}
+}
+
+void vgpu_await_wants(struct vgpu *vgpu)
+{
+	int waited_ms = 0;
+
+	while (!__atomic_load_n(&vgpu->grant->wants, __ATOMIC_ACQUIRE)) {
+		ck_assert_int_ge(fgv_doorbell_wait(vgpu->sched_bell_fd, -1, LOOK_MS), 0);
+		fgv_doorbell_clear(vgpu->sched_bell_fd);
+		waited_ms += LOOK_MS;
+		ck_assert_msg(waited_ms < PATIENCE_MS, "the grant is not asked for");
+	}
+}
+
 static void exec_vgpu(int control_fd, int log_fd)
 {
 	if (dup2(log_fd, STDERR_FILENO) < 0 || dup2(control_fd, FGV_CONTROL_FD) < 0)
@@ -72,6 +123,7 @@ void vgpu_spawn(struct vgpu *vgpu)
 	memset(vgpu, 0, sizeof(*vgpu));
 	vgpu->connection_fd = vgpu->window_fd = vgpu->doorbell_fd = -1;
 	make_accounts(vgpu);
+	make_grant(vgpu);
 	make_soft_device(vgpu);
 	vgpu->log_fd = shared_memory(0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -101,6 +153,8 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.arena_off = layout.arena_off,
 		.arena_len = layout.arena_len,
 		.staging_len = layout.staging_len,
+		.slice_ns = VGPU_SLICE,
+		.idle_ns = VGPU_IDLE,
 		.lanes = layout.lanes,
 	};
 }
@@ -139,6 +193,9 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_WINDOW] = fgv_window_create(&layout);
 	fds[FGV_SETUP_DOORBELL] = fgv_doorbell_create();
 	fds[FGV_SETUP_ACCOUNTS] = vgpu->accounts_fd;
+	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
+	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
+	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
 	fds[FGV_SETUP_SOFT_DEVICE] = vgpu->soft_fd;
 	ck_assert_int_ge(fds[FGV_SETUP_WINDOW], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_DOORBELL], 0);
@@ -414,11 +471,15 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 			close(vgpu->lanes[i].doorbell_fd);
 	}
 	munmap(vgpu->accounts, sizeof(*vgpu->accounts));
+	munmap(vgpu->grant, sizeof(*vgpu->grant));
 	close_if(vgpu->connection_fd);
 	close_if(vgpu->control_fd);
 	close_if(vgpu->window_fd);
 	close_if(vgpu->doorbell_fd);
 	close(vgpu->accounts_fd);
+	close(vgpu->grant_fd);
+	close(vgpu->grant_bell_fd);
+	close(vgpu->sched_bell_fd);
 	close(vgpu->soft_fd);
 	close(vgpu->log_fd);
 	return WEXITSTATUS(status);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "api/gpu_wire.h"
+#include "backend/grant.h"
 #include "backend/shared.h"
 #include "shmring/heap.h"
 #include "shmring/ring.h"
@@ -17,6 +18,8 @@
 #define VGPU_LANES  4
 #define VGPU_QUOTA  (48ull << 20)
 #define VGPU_MEMORY (64ull << 20)
+#define VGPU_SLICE  6000000ull
+#define VGPU_IDLE   100000ull
 
 struct vgpu_lane {
 	struct fgv_ring requests, replies;
@@ -29,9 +32,11 @@ struct vgpu_lane {
 struct vgpu {
 	pid_t pid;
 	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, soft_fd, log_fd;
+	int grant_fd, grant_bell_fd, sched_bell_fd;
 	struct fgv_window window;
 	struct fgv_msg_welcome welcome;
 	struct fgv_accounts *accounts;
+	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
 };
@@ -47,6 +52,16 @@ void vgpu_read_welcome(struct vgpu *vgpu);
 uint32_t vgpu_send_lane(struct vgpu *vgpu, uint32_t lane, int fd);
 /* All of that, with all lanes attached. */
 void vgpu_start(struct vgpu *vgpu);
+
+/*
+ * Gives the grant as the daemon does, for @limit_ns of use from now or FGV_GRANT_NO_LIMIT;
+ * where it is with the process already, changes its limit, or takes it back if it is idle.
+ */
+void vgpu_grant(struct vgpu *vgpu, uint64_t limit_ns);
+/* Waits until the grant is in @state. */
+void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state);
+/* Waits until the process asks for the grant. */
+void vgpu_await_wants(struct vgpu *vgpu);
 
 /* Wakes the dispatcher if it sleeps. */
 void vgpu_wake(struct vgpu *vgpu);

@@ -33,7 +33,11 @@ struct fgv_op_info {
 	uint16_t reply_len;
 	bool call;		/* has a reply */
 	bool has_bytes;		/* data follows the arguments */
+	bool work;		/* puts work on the GPU: takes the grant */
+	bool apart;		/* need not wait for work before it */
+	uint16_t stream_off;	/* of the stream in the arguments */
 };
+#define FGV_OP_NO_STREAM UINT16_MAX
 extern const struct fgv_op_info fgv_op_infos[FGV_OP_MAX + 1];
 
 _Static_assert(FGV_SLOT_INLINE >= 40, "a reply fits its slot");

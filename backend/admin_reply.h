@@ -1,0 +1,43 @@
+/*
+ * What the daemon answers its administrator, as JSON:
+ *
+ *	{"request": "list"}                             GPUs, VMs and their sessions
+ *	{"request": "stat", "vms": ["vm1", ...]}        the same with figures
+ *	{"request": "set", "vm": "vm1", "weight": 3}    {"vm": ..., "weight": 3, "before": 1}
+ *
+ * "vms" may be left out: all. Whatever is wrong gives {"error": "..."}, one line, and
+ * changes nothing. The keys of a report are in fairgvctl(1), and stay as they are.
+ *
+ * Figures are totals since the daemon started. Those of a VM include its sessions that have
+ * ended, and are taken after its sessions', which therefore never exceed them.
+ *
+ * Threads: the daemon's main one.
+ */
+#ifndef FGV_BACKEND_ADMIN_REPLY_H
+#define FGV_BACKEND_ADMIN_REPLY_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include "backend/devices.h"
+#include "backend/session.h"
+#include "backend/vm.h"
+
+/* What there is to report on and to change. */
+struct fgv_admin_scope {
+	const struct fgv_devices *devices;
+	const struct fgv_sessions *sessions;
+	struct fgv_vm *vms;
+	size_t vm_count;
+};
+
+/*
+ * The reply to the @len bytes of @request, which process @peer sent: a line with its newline,
+ * for free(). NULL: out of memory.
+ */
+char *fgv_admin_reply(const struct fgv_admin_scope *scope, const char *request, size_t len,
+		      const struct ucred *peer);
+
+/* The reply that says what is wrong. */
+__attribute__((format(printf, 1, 2))) char *fgv_admin_refusal(const char *format, ...);
+
+#endif

@@ -1,0 +1,433 @@
+/*
+ * A device's scheduler: set-up, figures, and the thread; see gpusched.h. What the thread does
+ * in a turn is in gpusched_turn.c.
+ *
+ * Lock order: there is the one lock. The thread gives it up while it sleeps or pauses.
+ */
+#define _GNU_SOURCE
+#include "backend/gpusched_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "backend/memory.h"
+#include "common/util.h"
+#include "shmring/park.h"
+
+/* A look at the holders' words costs next to nothing, a whole turn a microsecond. */
+#define LOOKS_PER_TURN 32
+
+/* --- The thread ------------------------------------------------------------ */
+
+struct start {
+	struct fgv_gpusched *gpusched;
+	sem_t done;
+	int ret;
+};
+
+static void sleep_until(struct fgv_gpusched *gpusched, uint64_t until_ns)
+{
+	struct pollfd bells = {.fd = gpusched->epoll_fd, .events = POLLIN};
+	uint64_t now_ns = fgv_now_ns();
+	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	struct timespec left = {
+		.tv_sec = (time_t)(left_ns / FGV_NS_PER_SEC),
+		.tv_nsec = (long)(left_ns % FGV_NS_PER_SEC),
+	};
+
+	pthread_mutex_unlock(&gpusched->lock);
+	ppoll(&bells, 1, until_ns == FGV_SCHED_NEVER ? NULL : &left, NULL);
+	pthread_mutex_lock(&gpusched->lock);
+}
+
+/* For a moment; false if this process is not to spin. */
+static bool pause_moment(struct fgv_gpusched *gpusched)
+{
+	if (fgv_spin_again(&gpusched->spin))
+		return true;
+	gpusched->spin = fgv_spin_start();
+	return fgv_spin_again(&gpusched->spin);
+}
+
+/* Until a grant has come back, but a few moments at most; false if it is better to sleep. */
+static bool watch(struct fgv_gpusched *gpusched)
+{
+	bool spins = true;
+
+	for (int i = 0; i < LOOKS_PER_TURN && spins && !fgv_gpusched_has_news(gpusched); i++) {
+		pthread_mutex_unlock(&gpusched->lock);
+		spins = pause_moment(gpusched);
+		pthread_mutex_lock(&gpusched->lock);
+	}
+	return spins;
+}
+
+static void serve(struct fgv_gpusched *gpusched)
+{
+	pthread_mutex_lock(&gpusched->lock);
+	while (!gpusched->stopping) {
+		bool close;
+		uint64_t until_ns = fgv_gpusched_turn(gpusched, &close);
+
+		if (!close || !watch(gpusched))
+			sleep_until(gpusched, until_ns);
+	}
+	pthread_mutex_unlock(&gpusched->lock);
+}
+
+static void *run(void *arg)
+{
+	struct start *start = arg;
+	struct fgv_gpusched *gpusched = start->gpusched;
+	int ret = fgv_bell_init(&gpusched->bell);
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	start->ret = ret;
+	sem_post(&start->done); /* and *start is gone */
+	if (ret)
+		return NULL;
+	serve(gpusched);
+	fgv_bell_fini(&gpusched->bell);
+	return NULL;
+}
+
+/* No signal is handled there but the one that the thread itself asks for. */
+static int start_thread(struct fgv_gpusched *gpusched)
+{
+	struct start start = {.gpusched = gpusched};
+	sigset_t all, before;
+	int ret;
+
+	sem_init(&start.done, 0, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&gpusched->thread, NULL, run, &start);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret) {
+		while (sem_wait(&start.done) && errno == EINTR)
+			continue;
+		ret = start.ret;
+		if (ret)
+			pthread_join(gpusched->thread, NULL);
+	}
+	sem_destroy(&start.done);
+	return ret;
+}
+
+static void stop_thread(struct fgv_gpusched *gpusched)
+{
+	pthread_mutex_lock(&gpusched->lock);
+	gpusched->stopping = true;
+	pthread_mutex_unlock(&gpusched->lock);
+	fgv_doorbell_ring(gpusched->kick_fd);
+	pthread_join(gpusched->thread, NULL);
+}
+
+/* --- Set-up ---------------------------------------------------------------- */
+
+static int watch_bell(struct fgv_gpusched *gpusched, int fd, void *whose)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = whose};
+
+	return epoll_ctl(gpusched->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_bells(struct fgv_gpusched *gpusched)
+{
+	int ret;
+
+	gpusched->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (gpusched->epoll_fd < 0)
+		return -errno;
+	gpusched->kick_fd = fgv_doorbell_create();
+	ret = gpusched->kick_fd;
+	if (ret < 0)
+		goto close_epoll;
+	ret = watch_bell(gpusched, gpusched->kick_fd, gpusched);
+	if (!ret)
+		return 0;
+	close(gpusched->kick_fd);
+close_epoll:
+	close(gpusched->epoll_fd);
+	return ret;
+}
+
+static void close_bells(struct fgv_gpusched *gpusched)
+{
+	close(gpusched->kick_fd);
+	close(gpusched->epoll_fd);
+}
+
+int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_config *config)
+{
+	struct fgv_gpusched *gpusched = calloc(1, sizeof(*gpusched));
+	int ret;
+
+	if (!gpusched)
+		return -ENOMEM;
+	fgv_spin_init();
+	gpusched->config = *config;
+	pthread_mutex_init(&gpusched->lock, NULL);
+	LIST_INIT(&gpusched->holders);
+	ret = fgv_sched_create(&gpusched->sched, config->policy, &config->params, fgv_now_ns());
+	if (ret)
+		goto free_gpusched;
+	ret = open_bells(gpusched);
+	if (ret)
+		goto destroy_sched;
+	ret = start_thread(gpusched);
+	if (ret)
+		goto close_bells;
+	*out = gpusched;
+	return 0;
+close_bells:
+	close_bells(gpusched);
+destroy_sched:
+	fgv_sched_destroy(gpusched->sched);
+free_gpusched:
+	pthread_mutex_destroy(&gpusched->lock);
+	free(gpusched);
+	return ret;
+}
+
+void fgv_gpusched_destroy(struct fgv_gpusched *gpusched)
+{
+	if (!gpusched)
+		return;
+	stop_thread(gpusched);
+	close_bells(gpusched);
+	fgv_sched_destroy(gpusched->sched);
+	pthread_mutex_destroy(&gpusched->lock);
+	free(gpusched);
+}
+
+int fgv_gpusched_attach_vgpu(struct fgv_gpusched *gpusched, uint32_t weight,
+			     struct fgv_gpusched_vgpu **out)
+{
+	struct fgv_gpusched_vgpu *vgpu = calloc(1, sizeof(*vgpu));
+	int ret;
+
+	if (!vgpu)
+		return -ENOMEM;
+	vgpu->gpusched = gpusched;
+	LIST_INIT(&vgpu->sessions);
+	pthread_mutex_lock(&gpusched->lock);
+	ret = fgv_sched_attach_vgpu(gpusched->sched, weight, vgpu, fgv_now_ns(), &vgpu->sched);
+	pthread_mutex_unlock(&gpusched->lock);
+	if (ret)
+		free(vgpu);
+	else
+		*out = vgpu;
+	return ret;
+}
+
+void fgv_gpusched_detach_vgpu(struct fgv_gpusched_vgpu *vgpu)
+{
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	fgv_sched_detach_vgpu(vgpu->sched);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	free(vgpu);
+}
+
+int fgv_gpusched_set_weight(struct fgv_gpusched_vgpu *vgpu, uint32_t weight)
+{
+	int ret;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	ret = fgv_sched_set_weight(vgpu->sched, weight);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return ret;
+}
+
+uint32_t fgv_gpusched_weight(const struct fgv_gpusched_vgpu *vgpu)
+{
+	uint32_t weight;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	weight = fgv_sched_vgpu_weight(vgpu->sched);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return weight;
+}
+
+const char *fgv_gpusched_policy(struct fgv_gpusched *gpusched)
+{
+	const char *name;
+
+	pthread_mutex_lock(&gpusched->lock);
+	name = fgv_sched_policy(gpusched->sched)->name;
+	pthread_mutex_unlock(&gpusched->lock);
+	return name;
+}
+
+/* --- Sessions -------------------------------------------------------------- */
+
+static int open_session(struct fgv_gpusched_session *session)
+{
+	void *memory;
+	int ret;
+
+	session->grant_fd = fgv_memory_create("fairgv-grant", sizeof(*session->grant), &memory);
+	if (session->grant_fd < 0)
+		return session->grant_fd;
+	session->grant = memory;
+	session->bell_fd = fgv_doorbell_create();
+	ret = session->bell_fd;
+	if (ret < 0)
+		goto close_grant;
+	session->sched_bell_fd = fgv_doorbell_create();
+	ret = session->sched_bell_fd;
+	if (ret >= 0)
+		return 0;
+	close(session->bell_fd);
+close_grant:
+	munmap(session->grant, sizeof(*session->grant));
+	close(session->grant_fd);
+	return ret;
+}
+
+static void close_session(struct fgv_gpusched_session *session)
+{
+	close(session->sched_bell_fd);
+	close(session->bell_fd);
+	munmap(session->grant, sizeof(*session->grant));
+	if (session->grant_fd >= 0)
+		close(session->grant_fd);
+}
+
+/* Lets an open session in. */
+static int enter(struct fgv_gpusched_session *session)
+{
+	struct fgv_gpusched_vgpu *vgpu = session->vgpu;
+	int ret;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	session->attached_ns = fgv_now_ns();
+	ret = fgv_sched_attach_session(vgpu->sched, session, session->attached_ns, &session->sched);
+	if (ret)
+		goto unlock;
+	ret = watch_bell(vgpu->gpusched, session->sched_bell_fd, session);
+	if (ret)
+		fgv_sched_detach_session(session->sched, 0, session->attached_ns);
+	else
+		LIST_INSERT_HEAD(&vgpu->sessions, session, vgpu_link);
+unlock:
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return ret;
+}
+
+int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *label,
+				struct fgv_gpusched_session **out, int fds[3])
+{
+	struct fgv_gpusched_session *session = calloc(1, sizeof(*session));
+	int ret;
+
+	if (!session)
+		return -ENOMEM;
+	session->vgpu = vgpu;
+	snprintf(session->label, sizeof(session->label), "%s", label);
+	ret = open_session(session);
+	if (ret)
+		goto free_session;
+	ret = enter(session);
+	if (ret)
+		goto close_session;
+	fds[0] = session->grant_fd;
+	fds[1] = session->bell_fd;
+	fds[2] = session->sched_bell_fd;
+	*out = session;
+	return 0;
+close_session:
+	close_session(session);
+free_session:
+	free(session);
+	return ret;
+}
+
+void fgv_gpusched_session_started(struct fgv_gpusched_session *session, pid_t pid)
+{
+	close(session->grant_fd);
+	session->grant_fd = -1;
+	pthread_mutex_lock(&session->vgpu->gpusched->lock);
+	session->pid = pid;
+	if (session->condemned)
+		kill(pid, SIGKILL);
+	pthread_mutex_unlock(&session->vgpu->gpusched->lock);
+}
+
+/* --- Figures --------------------------------------------------------------- */
+
+static void add_session(struct fgv_gpusched_stats *stats,
+			const struct fgv_gpusched_session *session)
+{
+	const struct fgv_grant *grant = session->grant;
+
+	stats->stalls += __atomic_load_n(&grant->stalls, __ATOMIC_RELAXED);
+	stats->sync_calls += __atomic_load_n(&grant->sync_calls, __ATOMIC_RELAXED);
+	stats->holding |= session->state == SESSION_HOLDING;
+	stats->waiting |= session->state == SESSION_WAITING;
+}
+
+static void look_at_session(const struct fgv_gpusched_session *session,
+			    struct fgv_gpusched_stats *stats)
+{
+	*stats = (struct fgv_gpusched_stats){
+		.sched = *fgv_sched_session_stats(session->sched),
+		.hung = session->hung,
+	};
+	add_session(stats, session);
+}
+
+void fgv_gpusched_session_stats(struct fgv_gpusched_session *session,
+				struct fgv_gpusched_stats *stats)
+{
+	pthread_mutex_lock(&session->vgpu->gpusched->lock);
+	fgv_gpusched_charge(session);
+	look_at_session(session, stats);
+	pthread_mutex_unlock(&session->vgpu->gpusched->lock);
+}
+
+void fgv_gpusched_vgpu_stats(struct fgv_gpusched_vgpu *vgpu, struct fgv_gpusched_stats *stats)
+{
+	struct fgv_gpusched_session *session;
+
+	*stats = (struct fgv_gpusched_stats){0};
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	stats->stalls = vgpu->gone_stalls;
+	stats->sync_calls = vgpu->gone_sync_calls;
+	LIST_FOREACH(session, &vgpu->sessions, vgpu_link) {
+		fgv_gpusched_charge(session);
+		add_session(stats, session);
+	}
+	fgv_sched_vgpu_stats(vgpu->sched, &stats->sched);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+}
+
+void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
+				 struct fgv_gpusched_stats *last)
+{
+	struct fgv_gpusched_vgpu *vgpu = session->vgpu;
+	struct fgv_gpusched *gpusched = vgpu->gpusched;
+	struct fgv_gpusched_stats stats;
+
+	pthread_mutex_lock(&gpusched->lock);
+	epoll_ctl(gpusched->epoll_fd, EPOLL_CTL_DEL, session->sched_bell_fd, NULL);
+	fgv_gpusched_leave(session);
+	look_at_session(session, &stats);
+	vgpu->gone_stalls += stats.stalls;
+	vgpu->gone_sync_calls += stats.sync_calls;
+	fgv_sched_detach_session(session->sched, 0, fgv_now_ns());
+	LIST_REMOVE(session, vgpu_link);
+	pthread_mutex_unlock(&gpusched->lock);
+	fgv_doorbell_ring(gpusched->kick_fd);
+	if (last)
+		*last = stats;
+	close_session(session);
+	free(session);
+}

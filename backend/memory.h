@@ -1,0 +1,16 @@
+/*
+ * Memory that the daemon shares with vGPU processes, by descriptor.
+ */
+#ifndef FGV_BACKEND_MEMORY_H
+#define FGV_BACKEND_MEMORY_H
+
+#include <stddef.h>
+
+/*
+ * Makes @len bytes of zeros and maps them at *@base. Returns their descriptor, or a negative
+ * errno. Sealed: who gets it can neither shrink nor grow it. Give both back by munmap() and
+ * close().
+ */
+int fgv_memory_create(const char *name, size_t len, void **base);
+
+#endif

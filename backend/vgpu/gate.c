@@ -1,0 +1,429 @@
+/*
+ * The gate; see gate.h. Requests are numbered as they are let through. Those up to `finished`
+ * are done; behind them come the marks, oldest first, and then what has no mark yet.
+ */
+#include "backend/vgpu/gate.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+#include "shmring/park.h"
+#include "shmring/spin.h"
+
+/* A mark covers this part of a slice. Each costs the GPU some 2 us between two kernels. */
+#define MARK_SHARE 4
+
+/* Records and waits of streams, which take next to nothing. */
+#define TRIFLE_NS 1000
+
+/* Looks at the marks are rare while a reply waits for the GPU, as both ask the driver. */
+#define LOOK_TURNS 8
+
+/* Who waits for the end of a slice sleeps until so long before it is expected. */
+#define WATCH_NS (100 * FGV_NS_PER_US)
+
+/* What a thread may take to wake up: a pause after that is not for want of work. */
+#define WAKE_NS (200 * FGV_NS_PER_US)
+
+int fgv_gate_init(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	int fd = session->fds[FGV_SETUP_GRANT];
+
+	gate->grant = mmap(NULL, sizeof(*gate->grant), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (gate->grant == MAP_FAILED)
+		return -errno;
+	gate->bell_fd = session->fds[FGV_SETUP_GRANT_BELL];
+	gate->sched_bell_fd = session->fds[FGV_SETUP_SCHED_BELL];
+	gate->slice_ns = session->setup.slice_ns;
+	gate->idle_ns = session->setup.idle_ns;
+	gate->word = fgv_grant_load(gate->grant);
+	return 0;
+}
+
+static struct fgv_mark *oldest(struct fgv_gate *gate)
+{
+	return &gate->marks[gate->oldest % FGV_GATE_MARKS];
+}
+
+static void drop_oldest(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	session->gpu->ops->fence_put(session->gpu, oldest(gate)->fence);
+	gate->oldest++;
+	gate->mark_count--;
+}
+
+void fgv_gate_fini(struct fgv_session *session)
+{
+	while (session->gate.mark_count)
+		drop_oldest(session);
+	munmap(session->gate.grant, sizeof(*session->gate.grant));
+}
+
+/* --- Measuring ------------------------------------------------------------- */
+
+static uint64_t used_until(const struct fgv_gate *gate, uint64_t now_ns)
+{
+	return gate->used_ns + (gate->since_ns ? now_ns - gate->since_ns : 0);
+}
+
+static void publish(struct fgv_gate *gate, uint64_t used_ns)
+{
+	__atomic_store_n(&gate->grant->used_ns, used_ns, __ATOMIC_RELAXED);
+}
+
+static void stop_clock(struct fgv_gate *gate, uint64_t now_ns)
+{
+	gate->used_ns = used_until(gate, now_ns);
+	gate->since_ns = 0;
+	publish(gate, gate->used_ns);
+}
+
+static bool is_limited(const struct fgv_gate *gate)
+{
+	return __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_SEQ_CST) != FGV_GRANT_NO_LIMIT;
+}
+
+static void note_kind(struct fgv_mark *mark, uint16_t place)
+{
+	unsigned kinds = mark->kinds;
+
+	if (kinds > FGV_MARK_KINDS)
+		return;
+	for (unsigned i = 0; i < kinds; i++) {
+		if (mark->places[i] == place)
+			return;
+	}
+	if (kinds < FGV_MARK_KINDS)
+		mark->places[kinds] = place;
+	mark->kinds++;
+}
+
+/* What passed at one look is one measurement: when the first of it was done is not known. */
+static void merge(struct fgv_mark *all, const struct fgv_mark *mark)
+{
+	all->last = mark->last;
+	all->predicted_ns += mark->predicted_ns;
+	for (unsigned i = 0; i < mark->kinds && i < FGV_MARK_KINDS; i++)
+		note_kind(all, mark->places[i]);
+	if (mark->kinds > FGV_MARK_KINDS)
+		all->kinds = mark->kinds;
+}
+
+/* The work of @done is done. */
+static void retire(struct fgv_gate *gate, const struct fgv_mark *done)
+{
+	uint64_t now_ns = fgv_now_ns();
+
+	if (done->kinds <= FGV_MARK_KINDS)
+		fgv_cost_learn(&gate->costs, done->places, done->kinds, done->predicted_ns,
+			       now_ns - gate->passed_ns);
+	gate->ahead_ns -= done->predicted_ns;
+	gate->finished = done->last;
+	gate->passed_ns = now_ns;
+	if (fgv_gate_has_work(gate)) {
+		publish(gate, used_until(gate, now_ns));
+		return;
+	}
+	if (gate->blocked)
+		fgv_account_add(&gate->grant->stalls, 1);
+	if (!is_limited(gate))
+		stop_clock(gate, now_ns);
+}
+
+void fgv_gate_finished(struct fgv_session *session, uint64_t last)
+{
+	struct fgv_gate *gate = &session->gate;
+	struct fgv_mark done = {0};
+
+	while (gate->mark_count && oldest(gate)->last <= last) {
+		merge(&done, oldest(gate));
+		drop_oldest(session);
+	}
+	if (gate->open.last && gate->open.last <= last) {
+		merge(&done, &gate->open);
+		gate->open = (struct fgv_mark){0};
+	}
+	if (done.last)
+		retire(gate, &done);
+}
+
+/* Where no fence can be had any more, there is no GPU left to wait for. */
+static void mark(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	struct fgv_mark *next = &gate->marks[(gate->oldest + gate->mark_count) % FGV_GATE_MARKS];
+
+	if (gate->mark_count == FGV_GATE_MARKS)
+		return;
+	if (session->gpu->ops->fence_all(session->gpu, &gate->open.fence) != CUDA_SUCCESS) {
+		fgv_gate_finished(session, gate->submitted);
+		return;
+	}
+	*next = gate->open;
+	gate->open = (struct fgv_mark){0};
+	gate->mark_count++;
+}
+
+static int look_at_marks(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	const struct fgv_gpu_ops *ops = session->gpu->ops;
+	uint64_t passed = gate->finished;
+	struct fgv_mark *next;
+
+	if (gate->open.last && (gate->blocked || session->waits.on_gpu == 0))
+		mark(session);
+	for (uint32_t i = 0; i < gate->mark_count; i++) {
+		next = &gate->marks[(gate->oldest + i) % FGV_GATE_MARKS];
+		if (ops->fence_query(session->gpu, next->fence) == CUDA_ERROR_NOT_READY)
+			break;
+		passed = next->last;
+	}
+	if (passed == gate->finished)
+		return 0;
+	fgv_gate_finished(session, passed);
+	return 1;
+}
+
+/* --- Letting work through -------------------------------------------------- */
+
+void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
+{
+	struct fgv_gate *gate = &session->gate;
+	uint32_t kind = request->subject ? request->subject : request->op;
+	uint32_t place = fgv_cost_place(kind, request->amount);
+	uint64_t ns = gate->costs.ns[place];
+
+	if (!request->subject && !request->amount)
+		ns = TRIFLE_NS;
+	else if (!ns && gate->open.last)
+		mark(session);
+	/* What was never measured is measured alone, and taken to be as long as a slice. */
+	if (!ns)
+		ns = gate->slice_ns;
+	if (ns != TRIFLE_NS)
+		note_kind(&gate->open, (uint16_t)place);
+	if (!fgv_gate_has_work(gate)) {
+		gate->passed_ns = fgv_now_ns();
+		if (!gate->since_ns)
+			gate->since_ns = gate->passed_ns;
+	}
+	gate->woke = false;
+	gate->open.last = ++gate->submitted;
+	gate->open.predicted_ns += ns;
+	gate->ahead_ns += ns;
+	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE)
+		mark(session);
+}
+
+/* --- The grant ------------------------------------------------------------- */
+
+static void ring_daemon(struct fgv_gate *gate)
+{
+	fgv_doorbell_ring(gate->sched_bell_fd);
+}
+
+static void say_wants(struct fgv_gate *gate, bool wants)
+{
+	__atomic_store_n(&gate->grant->wants, wants, __ATOMIC_RELEASE);
+}
+
+/* Without the grant: asks for it, or asks no more. */
+static int ask(struct fgv_gate *gate)
+{
+	gate->room_ns = 0;
+	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == gate->blocked)
+		return 0;
+	say_wants(gate, gate->blocked);
+	ring_daemon(gate);
+	return 1;
+}
+
+/* From the state last seen; false if the daemon was faster. */
+static bool move(struct fgv_gate *gate, enum fgv_grant_state state)
+{
+	bool moved = fgv_grant_move(gate->grant, gate->word, state);
+
+	gate->word = fgv_grant_load(gate->grant);
+	return moved;
+}
+
+/*
+ * Tells the guest whether it pays to look for replies without sleeping, and has its threads
+ * awake by the time that they come: a wake-up in each slice would keep the GPU idle.
+ */
+static void set_online(struct fgv_session *session, bool online)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	if (gate->online == online)
+		return;
+	gate->online = online;
+	__atomic_store_n(&fgv_window_head(&session->window)->online, online, __ATOMIC_RELAXED);
+	if (online && fgv_spin_is_cheap())
+		fgv_lanes_wake(session->lanes);
+}
+
+static int give_back(struct fgv_session *session, uint64_t now_ns)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	stop_clock(gate, now_ns);
+	gate->room_ns = 0;
+	say_wants(gate, gate->blocked || fgv_lanes_any_ordered(session->lanes));
+	move(gate, FGV_GRANT_NONE);
+	ring_daemon(gate);
+	return 1;
+}
+
+/* Whether a holder with a limit has been without work for so long that it gives back. */
+static bool is_idle(struct fgv_gate *gate, uint64_t now_ns)
+{
+	if (fgv_gate_has_work(gate) || gate->blocked) {
+		gate->free_ns = 0;
+		return false;
+	}
+	if (!gate->free_ns)
+		gate->free_ns = now_ns;
+	return now_ns - gate->free_ns >= gate->idle_ns + (gate->woke ? WAKE_NS : 0);
+}
+
+/* While it has the grant: how much more there may be on the GPU, and whether it was enough. */
+static int hold(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	uint64_t now_ns, at_ns;
+	bool undrained;
+
+	gate->limit_ns = __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_SEQ_CST);
+	gate->room_ns = gate->slice_ns;
+	if (gate->limit_ns == FGV_GRANT_NO_LIMIT)
+		return 0;
+	now_ns = fgv_now_ns();
+	undrained = gate->grant->flags & FGV_GRANT_UNDRAINED;
+	at_ns = undrained ? now_ns : used_until(gate, now_ns);
+	if (at_ns >= gate->limit_ns)
+		gate->room_ns = 0;
+	else if (!undrained)
+		gate->room_ns = fgv_min_u64(gate->limit_ns - at_ns, gate->slice_ns);
+	if (gate->room_ns == 0 && (undrained || !fgv_gate_has_work(gate)))
+		return give_back(session, now_ns);
+	if (is_idle(gate, now_ns) && !(gate->grant->flags & FGV_GRANT_KEEP))
+		return give_back(session, now_ns);
+	return 0;
+}
+
+static int follow_grant(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	uint64_t word = fgv_grant_load(gate->grant);
+	int changed = word != gate->word;
+
+	gate->word = word;
+	switch (fgv_grant_state(word)) {
+	case FGV_GRANT_NONE:
+		set_online(session, __atomic_load_n(&gate->grant->is_next, __ATOMIC_ACQUIRE));
+		return changed + ask(gate);
+	case FGV_GRANT_IDLE:
+		if (!gate->blocked || !move(gate, FGV_GRANT_BUSY))
+			return changed;
+		changed = 1;
+		break;
+	case FGV_GRANT_BUSY:
+		if (changed)
+			say_wants(gate, false);
+		set_online(session, true);
+		break;
+	}
+	return changed + hold(session);
+}
+
+int fgv_gate_turn(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	int passed = 0;
+
+	if (session->waits.on_gpu == 0 || gate->blocked || ++gate->turns % LOOK_TURNS == 0)
+		passed = look_at_marks(session);
+	return passed + follow_grant(session);
+}
+
+/* --- Sleeping -------------------------------------------------------------- */
+
+/* Alone, with nothing to do: the daemon may take the grant without waking this process. */
+static bool lend(struct fgv_gate *gate)
+{
+	gate->room_ns = 0;
+	if (!move(gate, FGV_GRANT_IDLE))
+		return false;
+	/* A limit that came meanwhile found the grant busy, and waits for it to come back. */
+	if (is_limited(gate) && move(gate, FGV_GRANT_NONE)) {
+		ring_daemon(gate);
+		return false;
+	}
+	return true;
+}
+
+/* Somebody waits for the work on the GPU: be there when it is done. */
+static bool may_sleep_over_work(const struct fgv_gate *gate, uint64_t waited_ns, bool is_told,
+				uint64_t *limit_ns)
+{
+	uint64_t now_ns;
+
+	if (gate->grant->flags & FGV_GRANT_UNDRAINED) {
+		now_ns = fgv_now_ns();
+		*limit_ns = gate->limit_ns > now_ns ? gate->limit_ns - now_ns : 0;
+		return *limit_ns > 0;
+	}
+	if (is_told)
+		return true;
+	if (waited_ns + 2 * WATCH_NS < gate->ahead_ns) {
+		*limit_ns = gate->ahead_ns - waited_ns - WATCH_NS;
+		return true;
+	}
+	/* Later than was expected: then nobody knows when. */
+	return waited_ns > 2 * gate->ahead_ns + WATCH_NS;
+}
+
+bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
+			uint64_t *limit_ns)
+{
+	struct fgv_gate *gate = &session->gate;
+	bool is_alone = gate->limit_ns == FGV_GRANT_NO_LIMIT;
+
+	*limit_ns = UINT64_MAX;
+	switch (fgv_grant_state(gate->word)) {
+	case FGV_GRANT_NONE:
+		return !__atomic_load_n(&gate->grant->is_next, __ATOMIC_RELAXED);
+	case FGV_GRANT_BUSY:
+		if (!fgv_gate_has_work(gate))
+			return is_alone && !gate->blocked && lend(gate);
+		return (is_alone && session->waits.on_gpu == 0) ||
+		       may_sleep_over_work(gate, waited_ns, is_told, limit_ns);
+	case FGV_GRANT_IDLE:
+		return true;
+	}
+	return true;
+}
+
+bool fgv_gate_has_news(const struct fgv_gate *gate)
+{
+	const struct fgv_grant *grant = gate->grant;
+
+	if (fgv_grant_load(grant) != gate->word)
+		return true;
+	switch (fgv_grant_state(gate->word)) {
+	case FGV_GRANT_NONE:
+		return __atomic_load_n(&grant->is_next, __ATOMIC_SEQ_CST);
+	case FGV_GRANT_BUSY:
+		return __atomic_load_n(&grant->limit_ns, __ATOMIC_SEQ_CST) != gate->limit_ns;
+	case FGV_GRANT_IDLE:
+		return false;
+	}
+	return false;
+}

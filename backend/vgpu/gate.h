@@ -1,0 +1,106 @@
+/*
+ * The gate through which all work of a session gets to the GPU: it opens with the grant
+ * (backend/grant.h) and closes before the slice is used up. It measures what the session uses.
+ *
+ * Work that is let through is marked from time to time by a fence. A mark that passes tells
+ * how long the work before it took, so use is measured without ever letting the GPU run
+ * dry, and what the next requests will take can be guessed (cost.h). Let through is what,
+ * by that guess, still fits: into the slice, or, for who is alone on the GPU, into
+ * a slice's worth of unfinished work, which is what a newcomer has to wait for.
+ *
+ * Use is the time from the first work until all is done. While others wait, short pauses
+ * in between count: the GPU was kept for this session.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_GATE_H
+#define FGV_VGPU_GATE_H
+
+#include "api/host.h"
+#include "backend/gpu/gpu_ops.h"
+#include "backend/grant.h"
+#include "backend/vgpu/cost.h"
+
+#define FGV_GATE_MARKS 64 /* at most, at once; a power of two */
+#define FGV_MARK_KINDS 4  /* kinds of requests that a mark tells apart */
+
+struct fgv_session;
+
+/* Work that one fence covers. */
+struct fgv_mark {
+	struct fgv_gpu_fence *fence;
+	uint64_t last;	       /* number of its last request */
+	uint64_t predicted_ns; /* of all its requests */
+	uint16_t places[FGV_MARK_KINDS];
+	uint8_t kinds; /* more than there is room for: nothing is learned */
+};
+
+struct fgv_gate {
+	struct fgv_grant *grant;
+	int bell_fd;	   /* wakes this process */
+	int sched_bell_fd; /* wakes the daemon's scheduler */
+	uint64_t slice_ns; /* of work unfinished at most */
+	uint64_t idle_ns;
+	uint64_t word;	    /* of the grant, as last seen */
+	uint64_t limit_ns;  /* the same, while the grant is held */
+	uint64_t ahead_ns;  /* predicted cost of the work that is not known to be done */
+	uint64_t room_ns;   /* what of it there may be; 0: closed */
+	uint64_t submitted; /* requests let through, in all */
+	uint64_t finished;  /* of them, those known to be done */
+	uint64_t since_ns;  /* use counts from here; 0: it does not */
+	uint64_t passed_ns; /* when the mark before the oldest passed, or its work began */
+	uint64_t used_ns;   /* but for what since_ns counts */
+	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
+	bool online;	    /* the guest was told that the GPU is its own, or about to be */
+	bool woke;	    /* the last reply woke a thread that slept */
+	bool blocked;	    /* the next request waits for the gate; set anew in each turn */
+	uint32_t turns;
+	struct fgv_mark open; /* work that has no fence yet */
+	struct fgv_mark marks[FGV_GATE_MARKS];
+	uint32_t oldest, mark_count;
+	struct fgv_costs costs;
+};
+
+/* Maps the grant. 0 or a negative errno. */
+int fgv_gate_init(struct fgv_session *session);
+/* Puts the fences; the GPU is still there. */
+void fgv_gate_fini(struct fgv_session *session);
+
+/* Whether a request that is work may go to the GPU now; it is counted by fgv_gate_let(). */
+static inline bool fgv_gate_is_open(struct fgv_gate *gate)
+{
+	gate->blocked = gate->ahead_ns >= gate->room_ns;
+	return !gate->blocked;
+}
+
+/* Whether there is work that is not known to be done. */
+static inline bool fgv_gate_has_work(const struct fgv_gate *gate)
+{
+	return gate->finished != gate->submitted;
+}
+
+/* @request has put work on the GPU; its subject and amount say of which kind. */
+void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request);
+
+/* All requests up to number @last are done, as a wait for them has shown. */
+void fgv_gate_finished(struct fgv_session *session, uint64_t last);
+
+/*
+ * Once in each turn of the loop: looks at the marks and at the grant, asks for it and gives
+ * it back. How much has changed; 0: nothing.
+ */
+int fgv_gate_turn(struct fgv_session *session);
+
+/*
+ * The dispatcher has nothing to do and is about to announce that it sleeps. False: it must not
+ * sleep, something is about to happen. Otherwise *@limit_ns is how long at most,
+ * UINT64_MAX for no limit. @waited_ns: how long there was nothing; @is_told: the GPU
+ * wakes the dispatcher when work completes.
+ */
+bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
+			uint64_t *limit_ns);
+
+/* After the announcement: whether the grant has changed since fgv_gate_turn() looked. */
+bool fgv_gate_has_news(const struct fgv_gate *gate);
+
+#endif

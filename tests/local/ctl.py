@@ -1,0 +1,268 @@
+"""fairgvctl against a backend with two VMs on the soft GPU: what it shows, what it changes,
+and what it says when it can't."""
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import threading
+
+from harness import BUILD, PATIENCE_S, RUN, backend, expect, expect_verified, kill, main, wait_until
+
+CTL = BUILD / "tools/fairgvctl"
+MATMUL = "workloads/matmul"
+VECADD = "workloads/vecadd"
+VMS = {"vm1": "weight = 1;", "vm2": "weight = 3;"}
+FOREVER = ("--size", 64, "--iterations", 10000000)    # kernels of a few milliseconds
+MS = 1_000_000
+
+
+def run(*arguments):
+    return subprocess.run([CTL, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False)
+
+
+def control(daemon):
+    return f"{daemon.socket}.control"
+
+
+def ctl(daemon, *arguments):
+    """What it prints, where it must work."""
+    result = run("--socket", control(daemon), *arguments)
+    expect(result.returncode == 0 and not result.stderr,
+           f"{arguments}: status {result.returncode}: {result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def expect_refused(result, status, text):
+    expect(result.returncode == status and text in result.stderr and not result.stdout
+           and len(result.stderr.splitlines()) == 1,
+           f"{result.args[1:]}: status {result.returncode}: {result.stdout}{result.stderr}")
+
+
+def tables(text):
+    """The tables in a text, each a list of rows, the first with the names of the columns."""
+    return [[line.split() for line in table.splitlines()] for table in text.split("\n\n")]
+
+
+def stat(daemon, *arguments):
+    report = json.loads(ctl(daemon, "stat", "--json", *arguments))
+    return report, {vm["name"]: vm for vm in report["vms"]}
+
+
+@contextlib.contextmanager
+def busy(daemon, *vms):
+    """A program in each of the VMs that does not end before the block does."""
+    programs = [daemon.start(vm, MATMUL, *FOREVER) for vm in vms]
+    try:
+        wait_until(lambda: all(stat(daemon)[1][vm]["launches"] > 1 for vm in vms),
+                   "kernels in each VM")
+        yield
+    finally:
+        for program in programs:
+            kill(program)
+
+
+def usage():
+    for arguments, text in (
+            ((), "list, stat or set?"), (("nosuch",), "no command nosuch"),
+            (("list", "vm1"), "list takes no argument"), (("list", "--json"), "for stat"),
+            (("stat", "--count", 2), "--interval"), (("stat", "--count", 0), "--count 0"),
+            (("stat", "--interval", "0"), "--interval 0"),
+            (("stat", "--interval", "x"), "--interval x"),
+            (("stat", "--interval", "nan"), "--interval nan"),
+            (("stat", "a b"), "can be called"), (("set",), "set takes"),
+            (("set", "vm1"), "set takes"), (("set", "vm1", "weight=1", "x"), "set takes"),
+            (("set", "vm1", "memory=1"), "only weight=N"),
+            (("set", "vm1", "weight="), "whole number"),
+            (("set", "vm1", "weight=1.5"), "whole number"),
+            (("set", "vm1", "weight=99999999999999999999"), "whole number"),
+            (("--socket", "x", "--config", "y", "list"), "not both"),
+            (("--nosuch",), "unrecognized option")):
+        expect_refused(run(*arguments), 2, text)
+    for option in "--help", "--version":
+        expect(run(option).returncode == 0, f"status of {option}")
+
+
+def nobody_there():
+    with tempfile.TemporaryDirectory() as folder:
+        for path in f"{folder}/nothing", f"{folder}/{'x' * 200}":
+            expect_refused(run("--socket", path, "list"), 1, path)
+        expect_refused(run("--config", f"{folder}/conf", "list"), 1, f"{folder}/conf")
+    with backend(VMS) as daemon:
+        expect_refused(run("--socket", daemon.socket, "list"), 1, "where programs connect")
+
+
+def answer(listener, reply):
+    """One exchange of a daemon that answers with @reply."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.recv(65536)
+        connection.sendall(reply)
+
+
+def nonsense():
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        path = f"{folder}/socket"
+        listener.bind(path)
+        listener.listen()
+        for command in ("list",), ("stat",), ("stat", "--json"), ("set", "a", "weight=1"):
+            for reply, text in ((b"", "no reply"), (b'{"vms": [', "no reply"),
+                                (b"x\n", "not understood"), (b"[]\n", "not understood"),
+                                (b"{}\n", "not understood"), (b'{"vms": 1}\n', "not understood"),
+                                (b'{"error": "a\\nb"}\n', "a?b")):
+                daemon = threading.Thread(target=answer, args=(listener, reply))
+                daemon.start()
+                expect_refused(run("--socket", path, *command), 1, text)
+                daemon.join()
+
+
+def says_no():
+    with backend(VMS) as daemon:
+        for arguments, text in ((("stat", "nosuch"), 'no VM called "nosuch"'),
+                                (("set", "nosuch", "weight=1"), 'no VM called "nosuch"'),
+                                (("set", "vm1", "weight=0"), "from 1 to 10000"),
+                                (("set", "vm1", "weight=10001"), "from 1 to 10000")):
+            expect_refused(run("--socket", control(daemon), *arguments), 1, text)
+        daemon.expect_at_rest()
+
+
+def can_not_write():
+    with backend(VMS) as daemon, open("/dev/full", "w", encoding="ascii") as full:
+        result = subprocess.run([CTL, "--socket", control(daemon), "list"], stdout=full,
+                                stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+        expect(result.returncode == 1 and "can't write" in result.stderr, result.stderr)
+
+
+def lists():
+    with backend(VMS) as daemon:
+        gpus, vms, sessions = tables(ctl(daemon, "list"))
+        expect(gpus[1][:2] == ["0", "fair"], f"GPUs: {gpus}")
+        expect(vms[1:] == [["vm1", "1", "25.0%", "0", "0"], ["vm2", "3", "75.0%", "0", "0"]],
+               f"VMs: {vms}")
+        expect(len(sessions) == 1, f"sessions: {sessions}")
+        with busy(daemon, "vm2"):
+            _, vms, sessions = tables(ctl(daemon, "list"))
+            expect(vms[2] == ["vm2", "3", "75.0%", "0", "1"], f"VMs: {vms}")
+            [vm, _, state, pid, user, program] = sessions[1]
+            expect(vm == "vm2" and state in ("holding", "waiting", "idle") and program == "matmul"
+                   and int(user) == os.getuid() and os.path.exists(f"/proc/{pid}"),
+                   f"session: {sessions}")
+        daemon.expect_at_rest()
+
+
+def config_says_where():
+    with backend(VMS) as daemon, tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "conf")
+        config.write_text(f'control = "{control(daemon)}";\nvms = ( {{ name = "x"; }} );\n')
+        result = run("--config", config, "list")
+        expect(result.returncode == 0 and "vm2" in result.stdout, result.stderr)
+
+
+def expect_figures(figures):
+    wait = figures["wait"]
+    edges = [edge for edge, _ in wait["histogram"]]
+    expect(sum(count for _, count in wait["histogram"]) == wait["count"], f"histogram: {wait}")
+    expect(edges == sorted(edges) and all(count for _, count in wait["histogram"]),
+           f"histogram: {wait}")
+    expect(0 <= wait["p50_ns"] <= wait["p99_ns"] <= wait["max_ns"], f"quantiles: {wait}")
+    expect(wait["max_ns"] <= wait["sum_ns"], f"sum: {wait}")
+    expect(figures["grants"] >= wait["count"] > 0, f"grants: {figures}")
+    expect(figures["overruns"] <= figures["grants"], f"overruns: {figures}")
+    expect(figures["requests"] >= figures["launches"] > 0, f"requests: {figures}")
+    expect(figures["requests"] >= figures["round_trips"], f"round trips: {figures}")
+
+
+def stat_while_and_after():
+    with backend(VMS) as daemon:
+        with busy(daemon, "vm1", "vm2"):
+            report, vms = stat(daemon)
+            for vm in vms.values():
+                [session] = vm["sessions"]
+                expect_figures(vm)
+                expect_figures(session)
+                expect(session["gpu_ns"] <= vm["gpu_ns"], f"more than its VM: {vm}")
+                expect(session["memory_bytes"] == vm["memory_bytes"] > 0, f"memory: {vm}")
+            [gpu] = report["gpus"]
+            expect(gpu["gpu_ns"] >= sum(vm["gpu_ns"] for vm in vms.values()), f"{report}")
+            expect(gpu["weight"] == 4 and gpu["policy"] == "fair", f"GPU: {gpu}")
+        daemon.expect_at_rest()
+        _, after = stat(daemon)
+        for name, vm in after.items():
+            expect(not vm["sessions"] and not vm["memory_bytes"], f"something is left: {vm}")
+            for key in "gpu_ns", "grants", "requests", "launches":
+                expect(vm[key] >= vms[name][key], f"{key} of {name} went back")
+        expect_verified(daemon.start("vm1", VECADD), "one more program")
+        daemon.expect_at_rest()
+        _, later = stat(daemon)
+        expect(later["vm1"]["requests"] > after["vm1"]["requests"], "its requests are not there")
+        expect(later["vm2"] == after["vm2"], "those of the other VM have changed")
+        expect(list(stat(daemon, "vm2")[1]) == ["vm2"], "a VM that was not asked for")
+
+
+def stat_as_a_table():
+    with backend(VMS) as daemon, busy(daemon, "vm1", "vm2"):
+        [rows] = tables(ctl(daemon, "stat"))
+        expect([row[:2] for row in rows[1:]] ==
+               [["vm1", "all"], ["vm1", "1"], ["vm2", "all"], ["vm2", "2"]] or
+               [row[:2] for row in rows[1:]] ==
+               [["vm1", "all"], ["vm1", "2"], ["vm2", "all"], ["vm2", "1"]], f"rows: {rows}")
+
+
+def stat_at_an_interval():
+    with backend(VMS) as daemon, busy(daemon, "vm1", "vm2"):
+        reports = tables(ctl(daemon, "stat", "--interval", 0.3, "--count", 2))
+        expect(len(reports) == 2, f"reports: {reports}")
+        for rows in reports:
+            shares = [float(row[3].rstrip("%")) for row in rows[1:] if row[1] == "all"]
+            expect(len(shares) == 2 and sum(shares) < 101, f"shares: {rows}")
+        lines = ctl(daemon, "stat", "--json", "--interval", 0.1, "--count", 3).splitlines()
+        expect(len(lines) == 3, f"lines: {lines}")
+        for before, after in zip(map(json.loads, lines), map(json.loads, lines[1:])):
+            expect(before["time_ns"] < after["time_ns"], "the clock")
+            for old, new in zip(before["vms"], after["vms"]):
+                expect(old["gpu_ns"] <= new["gpu_ns"] and old["requests"] <= new["requests"],
+                       f"totals go back: {old} {new}")
+
+
+def share_of_vm1(daemon, gpu_ns):
+    """Of the next @gpu_ns that the two VMs use."""
+    _, before = stat(daemon)
+    wait_until(lambda: stat(daemon)[0]["gpus"][0]["gpu_ns"] >=
+               sum(vm["gpu_ns"] for vm in before.values()) + gpu_ns, "GPU time")
+    _, after = stat(daemon)
+    gained = {name: after[name]["gpu_ns"] - before[name]["gpu_ns"] for name in VMS}
+    return gained["vm1"] / sum(gained.values())
+
+
+def set_takes_effect():
+    with backend({"vm1": "weight = 1;", "vm2": "weight = 1;"}) as daemon:
+        with busy(daemon, "vm1", "vm2"):
+            even = share_of_vm1(daemon, 500 * MS)
+            expect(ctl(daemon, "set", "vm1", "weight=9") == "vm1: weight 1 -> 9\n", "what it says")
+            expect(["vm1", "9", "90.0%", "0", "1"] in tables(ctl(daemon, "list"))[1], "the list")
+            more = share_of_vm1(daemon, 500 * MS)
+            expect(0.35 < even < 0.65 and more > 0.7, f"shares: {even}, then {more}")
+        daemon.expect_at_rest()
+
+
+def private_daemon():
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "FAIRGV_SOCKET": f"{folder}/nobody"}
+        with subprocess.Popen([RUN, BUILD / MATMUL, *map(str, FOREVER)], env=environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            try:
+                sockets = pathlib.Path(folder)
+                wait_until(lambda: list(sockets.glob("*/socket.control")), "its socket")
+                [path] = sockets.glob("*/socket.control")
+                result = run("--socket", path, "list")
+                expect(result.returncode == 0 and "default" in result.stdout, result.stderr)
+            finally:
+                program.terminate()
+        expect(not os.listdir(folder), f"left behind: {os.listdir(folder)}")
+
+
+main(usage, nobody_there, nonsense, says_no, can_not_write, lists, config_says_where,
+     stat_while_and_after, stat_as_a_table, stat_at_an_interval, set_takes_effect, private_daemon)

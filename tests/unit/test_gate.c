@@ -1,0 +1,361 @@
+/*
+ * The gate: a vGPU process gets at its GPU with the grant only, asks for it, measures what it
+ * uses, and gives it back; the test is the daemon. And the guesses of what work costs.
+ */
+#include <check.h>
+#include <cuda.h>
+#include <poll.h>
+#include <stdlib.h>
+#include "backend/vgpu/cost.h"
+#include "backend/vgpu/held.h"
+#include "shmring/park.h"
+#include "tests/unit/vgpu_guest.h"
+
+#define BYTES	   (8u << 20)
+#define UNMEASURED 0
+
+static struct vgpu vgpu;
+static uint64_t memory;
+
+/* The grant is not with the process, and 8 MiB of the GPU's memory are. */
+static void setup(void)
+{
+	struct fgv_mem_alloc_request request = {.size = BYTES};
+	struct fgv_mem_alloc_reply reply = {0};
+
+	vgpu_start(&vgpu);
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_ALLOC, &request, sizeof(request), &reply),
+			  CUDA_SUCCESS);
+	memory = reply.address;
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+}
+
+static void teardown(void)
+{
+	unsigned lines;
+
+	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_uint_eq(lines, 0);
+}
+
+static void fill(uint32_t lane, uint32_t value)
+{
+	struct fgv_fill_request request = {
+		.address = memory, .count = BYTES / 4, .value = value, .width = 4};
+
+	ck_assert(vgpu_post(&vgpu, lane, FGV_OP_FILL, &request, sizeof(request)));
+}
+
+static uint32_t device_sync(uint32_t lane)
+{
+	return vgpu_call(&vgpu, lane, FGV_OP_DEVICE_SYNC, NULL, 0, NULL);
+}
+
+static uint64_t used_ns(void)
+{
+	return __atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED);
+}
+
+START_TEST(asks_for_the_grant)
+{
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+	fill(0, 1);
+	vgpu_await_wants(&vgpu);
+	poll(NULL, 0, 50);
+	ck_assert_uint_eq(used_ns(), 0);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	ck_assert_uint_gt(used_ns(), 0);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+}
+END_TEST
+
+START_TEST(does_without_for_what_is_no_work)
+{
+	struct fgv_mem_info_reply reply;
+
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+}
+END_TEST
+
+/* Alone and idle, it goes to sleep with a grant that can be taken without waking it. */
+START_TEST(lends_the_grant_while_idle)
+{
+	uint64_t word;
+
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	fill(0, 1);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	vgpu_await_grant(&vgpu, FGV_GRANT_IDLE);
+	fill(0, 2);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_IDLE);
+	word = fgv_grant_load(vgpu.grant);
+	ck_assert(fgv_grant_move(vgpu.grant, word, FGV_GRANT_NONE));
+	fill(0, 3);
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(gives_back_when_told_to)
+{
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	for (uint32_t i = 0; i < 40; i++)
+		fill(0, i);
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+/* Work for many slices: each is used up, but for the last, and what follows is asked for. */
+START_TEST(gives_back_after_its_slice)
+{
+	const uint64_t limit_ns = 1000000;
+	uint64_t before_ns;
+	unsigned slices = 0;
+
+	for (uint32_t i = 0; i < 60; i++)
+		fill(0, i);
+	for (;;) {
+		vgpu_await_wants(&vgpu);
+		before_ns = used_ns();
+		vgpu_grant(&vgpu, limit_ns);
+		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+		slices++;
+		if (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE))
+			break;
+		ck_assert_uint_ge(used_ns() - before_ns, limit_ns);
+	}
+	ck_assert_uint_gt(slices, 2);
+	ck_assert_uint_gt(vgpu.grant->stalls, 0);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(gives_back_without_work)
+{
+	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+	ck_assert_uint_eq(used_ns(), 0);
+	fill(0, 1);
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	ck_assert_uint_gt(used_ns(), 0);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+}
+END_TEST
+
+/* A policy that lets a holder keep the grant lets it keep it, work or no work. */
+START_TEST(keeps_the_grant_where_it_may)
+{
+	vgpu.grant->flags = FGV_GRANT_KEEP;
+	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
+	fill(0, 1);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	poll(NULL, 0, 20);
+	ck_assert_uint_eq(fgv_grant_state(fgv_grant_load(vgpu.grant)), FGV_GRANT_BUSY);
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+}
+END_TEST
+
+/* A slice of time by the clock that is over: nothing more goes to the GPU. */
+START_TEST(gives_back_by_the_clock)
+{
+	vgpu.grant->flags = FGV_GRANT_UNDRAINED;
+	fill(0, 1);
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, 1);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+/* A synchronization that waits for another lane's work, which waits for the grant. */
+START_TEST(synchronizes_over_slices)
+{
+	struct fgv_event_create_reply event;
+	struct fgv_event_create_request create = {0};
+	struct fgv_event_record_request record = {0};
+	struct fgv_event_sync_request sync;
+
+	ck_assert_uint_eq(vgpu_call(&vgpu, 1, FGV_OP_EVENT_CREATE, &create, sizeof(create), &event),
+			  CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 20; i++)
+		fill(0, i);
+	record.event = event.event;
+	sync.event = event.event;
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_EVENT_RECORD, &record, sizeof(record)));
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_EVENT_SYNC, &sync, sizeof(sync)));
+	do {
+		vgpu_await_wants(&vgpu);
+		vgpu_grant(&vgpu, 100000);
+		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	} while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE));
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 1, NULL), CUDA_SUCCESS);
+	ck_assert_uint_ge(vgpu.grant->sync_calls, 1);
+}
+END_TEST
+
+static uint32_t call(uint32_t lane, uint16_t op, const void *message, uint32_t len, void *reply)
+{
+	return vgpu_call(&vgpu, lane, op, message, len, reply);
+}
+
+static uint32_t stream_query(uint32_t lane, uint32_t stream)
+{
+	struct fgv_stream_query_request request = {.stream = stream};
+
+	return call(lane, FGV_OP_STREAM_QUERY, &request, sizeof(request), NULL);
+}
+
+static uint32_t event_query(uint32_t lane, uint32_t event)
+{
+	struct fgv_event_query_request request = {.event = event};
+
+	return call(lane, FGV_OP_EVENT_QUERY, &request, sizeof(request), NULL);
+}
+
+/* Work waits for the grant; what does not depend on it, from any lane, does not. */
+START_TEST(holds_up_nothing_else)
+{
+	struct fgv_mem_info_reply info;
+	struct fgv_stream_create_request stream_create = {0};
+	struct fgv_stream_create_reply stream;
+	struct fgv_event_create_request event_create = {0};
+	struct fgv_event_create_reply event, other;
+	struct fgv_event_record_request record = {0};
+
+	fill(0, 1);
+	vgpu_await_wants(&vgpu);
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		ck_assert_uint_eq(call(lane, FGV_OP_MEM_INFO, NULL, 0, &info), CUDA_SUCCESS);
+		ck_assert_uint_eq(call(lane, FGV_OP_STREAM_CREATE, &stream_create,
+				       sizeof(stream_create), &stream),
+				  CUDA_SUCCESS);
+		ck_assert_uint_eq(stream_query(lane, stream.stream), CUDA_SUCCESS);
+		ck_assert_uint_eq(stream_query(lane, 0), CUDA_ERROR_NOT_READY);
+	}
+	ck_assert_uint_eq(call(0, FGV_OP_EVENT_CREATE, &event_create, sizeof(event_create), &event),
+			  CUDA_SUCCESS);
+	ck_assert_uint_eq(call(0, FGV_OP_EVENT_CREATE, &event_create, sizeof(event_create), &other),
+			  CUDA_SUCCESS);
+	record.event = event.event;
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_EVENT_RECORD, &record, sizeof(record)));
+	ck_assert_uint_eq(event_query(0, event.event), CUDA_ERROR_NOT_READY);
+	ck_assert_uint_eq(event_query(0, other.event), CUDA_SUCCESS);
+	ck_assert_uint_eq(used_ns(), 0);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	ck_assert_uint_eq(event_query(0, event.event), CUDA_SUCCESS);
+	ck_assert_uint_eq(stream_query(1, 0), CUDA_SUCCESS);
+}
+END_TEST
+
+/* What the program has freed behind held work is there when it allocates. */
+START_TEST(frees_before_it_allocates)
+{
+	struct fgv_mem_free_request free_request = {.address = memory};
+	struct fgv_mem_alloc_request alloc = {.size = VGPU_QUOTA};
+	struct fgv_mem_alloc_reply reply = {0};
+
+	fill(0, 1);
+	ck_assert(vgpu_post(&vgpu, 0, FGV_OP_MEM_FREE, &free_request, sizeof(free_request)));
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_MEM_ALLOC, &alloc, sizeof(alloc)));
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 1, &reply), CUDA_SUCCESS);
+	ck_assert_uint_ne(reply.address, 0);
+}
+END_TEST
+
+/* More than can be held stays in the lanes, and all of it runs in the end, in order. */
+START_TEST(holds_a_bounded_number)
+{
+	struct fgv_fill_request request = {.address = memory, .count = 1, .width = 4};
+	struct fgv_copy_out_request out = {
+		.address = memory, .data_off = vgpu.window.arena_off, .data_len = 4};
+	const uint32_t many = FGV_HELD_MAX + FGV_REQUEST_SLOTS - 8;
+
+	for (request.value = 1; request.value <= many; request.value++)
+		ck_assert(vgpu_post(&vgpu, 0, FGV_OP_FILL, &request, sizeof(request)));
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(call(0, FGV_OP_COPY_OUT, &out, sizeof(out), NULL), CUDA_SUCCESS);
+	ck_assert_uint_eq(*(uint32_t *)vgpu_arena(&vgpu, 0), many);
+}
+END_TEST
+
+START_TEST(learns)
+{
+	static struct fgv_costs costs;
+	uint16_t small = (uint16_t)fgv_cost_place(1, 1000),
+		 large = (uint16_t)fgv_cost_place(1, 1 << 20);
+	uint16_t both[] = {small, large};
+
+	ck_assert_uint_ne(small, large);
+	ck_assert_uint_eq(small, fgv_cost_place(1, 1023));
+	/* What is new is not learned from a mixture. */
+	fgv_cost_learn(&costs, both, 2, 6000000, 300000);
+	ck_assert_uint_eq(costs.ns[small], UNMEASURED);
+	fgv_cost_learn(&costs, &small, 1, 6000000, 20000);
+	ck_assert_uint_eq(costs.ns[small], 20000);
+	fgv_cost_learn(&costs, &large, 1, 6000000, 200000);
+	/* Ten of each took twice as long as was thought. */
+	fgv_cost_learn(&costs, both, 2, 2200000, 4400000);
+	ck_assert_uint_eq(costs.ns[small], 30000);
+	ck_assert_uint_eq(costs.ns[large], 300000);
+	/* It is not led astray for ever. */
+	fgv_cost_learn(&costs, &small, 1, 1, UINT64_MAX);
+	for (int i = 0; i < 40; i++)
+		fgv_cost_learn(&costs, &small, 1, costs.ns[small], 25000);
+	ck_assert_uint_ge(costs.ns[small], 24990);
+	ck_assert_uint_le(costs.ns[small], 25010);
+	fgv_cost_learn(&costs, &small, 1, costs.ns[small], 0);
+	for (int i = 0; i < 40; i++)
+		fgv_cost_learn(&costs, &small, 1, costs.ns[small], 0);
+	ck_assert_uint_ge(costs.ns[small], 1000);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("gate");
+	TCase *gate = tcase_create("gate"), *cost = tcase_create("cost");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(gate, 120);
+	tcase_add_checked_fixture(gate, setup, teardown);
+	tcase_add_test(gate, asks_for_the_grant);
+	tcase_add_test(gate, does_without_for_what_is_no_work);
+	tcase_add_test(gate, lends_the_grant_while_idle);
+	tcase_add_test(gate, gives_back_when_told_to);
+	tcase_add_test(gate, gives_back_after_its_slice);
+	tcase_add_test(gate, gives_back_without_work);
+	tcase_add_test(gate, keeps_the_grant_where_it_may);
+	tcase_add_test(gate, gives_back_by_the_clock);
+	tcase_add_test(gate, synchronizes_over_slices);
+	tcase_add_test(gate, holds_up_nothing_else);
+	tcase_add_test(gate, frees_before_it_allocates);
+	tcase_add_test(gate, holds_a_bounded_number);
+	tcase_add_test(cost, learns);
+	suite_add_tcase(suite, gate);
+	suite_add_tcase(suite, cost);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,197 @@
+"""A guest: QEMU under TCG, a Debian kernel, an initramfs.
+
+    with Guest(kernel, devices=ivshmem(socket, vectors), programs={"bin/x": path}) as guest:
+        guest.expect("x --help")            # its output
+        job = guest.start("x forever")      # in the background
+        job.kill()
+
+Commands go over the second serial port, one at a time. Leaving the block powers the guest
+off, and fails if its kernel has complained of anything in the meantime.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from common import PATIENCE_S, Failure, Skip, expect, wait_until
+from initramfs import Archive, add_base
+
+QEMU = "qemu-system-x86_64"
+HERE = pathlib.Path(__file__).resolve().parent
+COMPLAINTS = re.compile(
+    r"WARNING:|BUG:|BUG |Oops|general protection|Call Trace|rcu.*stall|refcount_t|UBSAN|KASAN|"
+    r"hung task|blocked for more than|soft lockup|Kernel panic|unable to handle|Bad page|"
+    r"invalid memtype|conflicting memory types|nobody cared|leaked")
+
+
+def ivshmem(path, vectors, reserve="4G"):
+    """The region's device, as VM's are given it (docs/guest.md has why the root port)."""
+    port = "pcie-root-port,id=rp" + (f",pref64-reserve={reserve}" if reserve else "")
+    return ["-chardev", f"socket,path={path},id=iv", "-device", port,
+            "-device", f"ivshmem-doorbell,bus=rp,chardev=iv,vectors={vectors}"]
+
+
+class Job:
+    """A command in the background of a guest."""
+    count = 0
+
+    def __init__(self, guest, command):
+        Job.count += 1
+        self.guest = guest
+        self.stem = f"/tmp/job{Job.count}"
+        guest.expect(f"(sh -c 'echo $$ >{self.stem}.pid; exec {command}' >{self.stem}.out 2>&1; "
+                     f"echo $? >{self.stem}.status) & while ! test -s {self.stem}.pid; do :; done")
+        self.pid = int(guest.expect(f"cat {self.stem}.pid"))
+
+    def output(self):
+        return self.guest.expect(f"cat {self.stem}.out")
+
+    def wait_for(self, text):
+        wait_until(lambda: text in self.output() or self.ended(), f"{text!r}")
+        expect(text in self.output(), f"no {text!r} but: {self.output()}")
+
+    def ended(self):
+        return self.guest.run(f"test -s {self.stem}.status")[0] == 0
+
+    def wait(self):
+        """Its status, 128 and the signal where one killed it."""
+        wait_until(self.ended, f"the end of job {self.pid}: {self.output()}")
+        return int(self.guest.expect(f"cat {self.stem}.status"))
+
+    def kill(self, signum=signal.SIGKILL):
+        self.guest.expect(f"kill -{int(signum)} {self.pid}")
+        return self.wait()
+
+
+class Guest:
+    def __init__(self, kernel, devices=(), programs=None, files=None, memory_mb=256, append=""):
+        if not shutil.which(QEMU):
+            raise Skip("qemu-system-x86 is not installed")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-vm-"))
+        self.kernel_log = ""
+        self.received = b""
+        self.make_initramfs(programs or {}, files or {})
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self.folder / "agent"))
+        listener.listen(1)
+        self.start_qemu(kernel, devices, memory_mb, append)
+        try:
+            self.agent = self.accept(listener)
+            self.agent.settimeout(PATIENCE_S)
+            expect(self.read_line() == "ready", "the guest's agent says something odd")
+        except BaseException:
+            self.kill()
+            raise
+
+    def make_initramfs(self, programs, files):
+        archive = Archive()
+        add_base(archive, HERE / "init.sh")
+        for name, source in programs.items():
+            archive.add_program(name, source)
+        for name, source in files.items():
+            archive.add_file(name, source)
+        archive.write(self.folder / "initramfs")
+
+    def start_qemu(self, kernel, devices, memory_mb, append):
+        # Two processors: with one, QEMU's locked instructions are not atomic against the host.
+        command = [
+            QEMU, "-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max", "-smp", "2",
+            "-m", str(memory_mb), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-kernel", kernel.image, "-initrd", self.folder / "initramfs",
+            "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable {append}",
+            "-serial", f"file:{self.folder / 'console'}",
+            "-chardev", f"socket,id=agent,path={self.folder / 'agent'}", "-serial", "chardev:agent",
+            *devices]
+        with open(self.folder / "qemu", "w", encoding="utf-8") as out:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=out)
+
+    def accept(self, listener):
+        listener.settimeout(0.1)
+        for _ in range(PATIENCE_S * 10):
+            try:
+                return listener.accept()[0]
+            except TimeoutError:
+                expect(self.process.poll() is None, f"QEMU has ended: {self.complaint()}")
+        raise Failure("QEMU does not open its serial port")
+
+    def complaint(self):
+        texts = [(self.folder / name).read_text(errors="replace") for name in ("qemu", "console")
+                 if (self.folder / name).exists()]
+        return "".join(texts)[-6000:]
+
+    def read_more(self):
+        try:
+            more = self.agent.recv(65536)
+        except TimeoutError:
+            raise Failure(f"the guest hangs: {self.complaint()}") from None
+        expect(more, f"the guest has ended: {self.complaint()}")
+        self.received += more
+
+    def read_line(self):
+        while b"\n" not in self.received:
+            self.read_more()
+        line, self.received = self.received.split(b"\n", 1)
+        return line.decode()
+
+    def read_bytes(self, count):
+        while len(self.received) < count:
+            self.read_more()
+        data, self.received = self.received[:count], self.received[count:]
+        return data
+
+    def run(self, command):
+        """Runs a shell command there; its status, and its output with what went to stderr."""
+        assert "\n" not in command
+        self.agent.sendall(command.encode() + b"\n")
+        status, count = self.read_line().split()
+        return int(status), self.read_bytes(int(count)).decode(errors="replace")
+
+    def expect(self, command):
+        status, output = self.run(command)
+        expect(status == 0, f"{command}: status {status}: {output}\n{self.read_kernel_log()}")
+        return output
+
+    def start(self, command):
+        return Job(self, command)
+
+    def read_kernel_log(self):
+        """What is new in it; a complaint is a failure."""
+        new = self.run("dmesg -c")[1]
+        self.kernel_log += new
+        bad = COMPLAINTS.search(new)
+        expect(not bad, f"the guest's kernel complains: {new}")
+        return new
+
+    def power_off(self):
+        self.read_kernel_log()
+        self.agent.sendall(b"poweroff -f\n")
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Failure("the guest does not power off") from None
+        console = (self.folder / "console").read_text(errors="replace")
+        expect(not COMPLAINTS.search(console), f"the guest's console: {console[-6000:]}")
+
+    def kill(self):
+        """As a host's administrator might."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None:
+                self.power_off()
+        finally:
+            if os.environ.get("FAIRGV_VM_KEEP"):
+                shutil.copytree(self.folder, os.environ["FAIRGV_VM_KEEP"], dirs_exist_ok=True)
+            self.kill()

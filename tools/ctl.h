@@ -1,0 +1,69 @@
+/*
+ * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
+ * its reports as tables (ctl_list.c, ctl_stat.c), and tables (ctl_table.c). The requests and
+ * replies are those of backend/admin_reply.h.
+ *
+ * Whatever fails has said why, in one line, and returns a negative errno or NULL.
+ *
+ * Threads: one.
+ */
+#ifndef FGV_TOOLS_CTL_H
+#define FGV_TOOLS_CTL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- The daemon -------------------------------------------------------------- */
+
+/* The daemon's reply to @request, which is taken over; json_decref() it. */
+json_t *fgv_ctl_ask(const char *socket, json_t *request);
+
+/* A reply that is not what it should be. Returns -EPROTO. */
+int fgv_ctl_bad_reply(void);
+
+/* --- Reports ----------------------------------------------------------------- */
+
+int fgv_ctl_list(const char *socket);
+
+struct fgv_ctl_stat {
+	char *const *vms; /* their names, NULL at the end; none: all */
+	bool json;
+	uint64_t interval_ns; /* 0: one report of the totals */
+	uint64_t count;	      /* of reports; 0: without end */
+};
+
+int fgv_ctl_stat(const char *socket, const struct fgv_ctl_stat *stat);
+
+/* --- Tables ------------------------------------------------------------------ */
+
+#define FGV_TABLE_COLUMNS_MAX 16
+
+/* Names of columns, NULL at the end; one that begins with '<' is aligned to the left. */
+struct fgv_table {
+	const char *const *names;
+	size_t columns;
+	char **cells; /* row by row */
+	size_t count;
+};
+
+void fgv_table_init(struct fgv_table *table, const char *const *names);
+
+/* The next cell; what came from outside is shown without control characters. */
+__attribute__((format(printf, 2, 3))) void fgv_table_add(struct fgv_table *table,
+							 const char *format, ...);
+/* "1.23 ms" */
+void fgv_table_add_time(struct fgv_table *table, uint64_t ns);
+/* "1.5 GiB" */
+void fgv_table_add_bytes(struct fgv_table *table, uint64_t bytes);
+/* "33.3%" of @whole, or "-" where that is nothing. */
+void fgv_table_add_share(struct fgv_table *table, uint64_t part, uint64_t whole);
+
+/* Prints the table to stdout, and empties it. */
+void fgv_table_print(struct fgv_table *table);
+
+/* Ends a report: what was printed must have got out. */
+int fgv_ctl_flush(void);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * fairgvctl list: the GPUs, the VMs with what they are owed, and the sessions.
+ */
+#include "tools/ctl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "?";
+}
+
+static void print_gpus(const json_t *gpus)
+{
+	static const char *const names[] = {"GPU", "<policy", "<name", NULL};
+	struct fgv_table table;
+	json_t *gpu;
+	size_t i;
+
+	fgv_table_init(&table, names);
+	json_array_foreach(gpus, i, gpu) {
+		fgv_table_add(&table, "%" PRIu64, number(gpu, "device"));
+		fgv_table_add(&table, "%s", text(gpu, "policy"));
+		fgv_table_add(&table, "%s", text(gpu, "name"));
+	}
+	fgv_table_print(&table);
+}
+
+static void print_vms(const json_t *gpus, const json_t *vms)
+{
+	static const char *const names[] = {"<VM", "weight", "share", "GPU", "sessions", NULL};
+	struct fgv_table table;
+	json_t *vm;
+	size_t i;
+
+	fgv_table_init(&table, names);
+	json_array_foreach(vms, i, vm) {
+		const json_t *gpu = json_array_get(gpus, number(vm, "device"));
+
+		fgv_table_add(&table, "%s", text(vm, "name"));
+		fgv_table_add(&table, "%" PRIu64, number(vm, "weight"));
+		fgv_table_add_share(&table, number(vm, "weight"), number(gpu, "weight"));
+		fgv_table_add(&table, "%" PRIu64, number(vm, "device"));
+		fgv_table_add(&table, "%zu", json_array_size(json_object_get(vm, "sessions")));
+	}
+	fgv_table_print(&table);
+}
+
+static void add_session(struct fgv_table *table, const json_t *vm, const json_t *session)
+{
+	fgv_table_add(table, "%s", text(vm, "name"));
+	fgv_table_add(table, "%" PRIu64, number(session, "number"));
+	fgv_table_add(table, "%s", text(session, "state"));
+	fgv_table_add(table, "%" PRIu64, number(session, "pid"));
+	fgv_table_add(table, "%" PRIu64, number(session, "uid"));
+	fgv_table_add(table, "%s", text(session, "program"));
+}
+
+static void print_sessions(const json_t *vms)
+{
+	static const char *const names[] = {"<VM",  "session",	"<state", "process",
+					    "user", "<program", NULL};
+	struct fgv_table table;
+	json_t *vm, *session;
+	size_t i, j;
+
+	fgv_table_init(&table, names);
+	json_array_foreach(vms, i, vm) {
+		json_array_foreach(json_object_get(vm, "sessions"), j, session)
+			add_session(&table, vm, session);
+	}
+	fgv_table_print(&table);
+}
+
+int fgv_ctl_list(const char *socket)
+{
+	json_t *report = fgv_ctl_ask(socket, json_pack("{s:s}", "request", "list"));
+	const json_t *gpus = json_object_get(report, "gpus");
+	const json_t *vms = json_object_get(report, "vms");
+	int ret = 0;
+
+	if (!report)
+		return -EIO;
+	if (json_is_array(gpus) && json_is_array(vms)) {
+		print_gpus(gpus);
+		putchar('\n');
+		print_vms(gpus, vms);
+		putchar('\n');
+		print_sessions(vms);
+	} else {
+		ret = fgv_ctl_bad_reply();
+	}
+	json_decref(report);
+	return ret ? ret : fgv_ctl_flush();
+}

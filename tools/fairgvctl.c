@@ -1,0 +1,279 @@
+/*
+ * fairgvctl: shows what the VMs and their sessions use, and changes the weight of a VM,
+ * by asking the daemon at its control socket.
+ *
+ * Exit status: 0; 1 where the daemon refuses or can't be reached; 2 for a wrong command line.
+ */
+#include <config.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "backend/config.h"
+#include "backend/config_text.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "tools/ctl.h"
+
+#define EXIT_USAGE     2
+#define INTERVAL_MAX_S 86400
+
+static const char default_config[] = FGV_SYSCONFDIR "/fairgv/backend.conf";
+
+struct options {
+	const char *socket;
+	const char *config_path;
+	char **arguments; /* of the command, NULL at the end */
+	struct fgv_ctl_stat stat;
+};
+
+static void print_usage(FILE *out)
+{
+	fputs("usage: fairgvctl [OPTION]... list\n"
+	      "       fairgvctl [OPTION]... stat [VM]...\n"
+	      "       fairgvctl [OPTION]... set VM weight=N\n"
+	      "  --socket PATH       the daemon's control socket\n"
+	      "  --config FILE       the daemon's configuration, which says where that is\n"
+	      "                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
+	      "  --json              stat: print JSON, one object a line\n"
+	      "  --interval SECONDS  stat: print again after each interval what it has brought\n"
+	      "  --count N           stat: end after N reports\n"
+	      "  --version           print the version\n"
+	      "  --help              print this\n",
+	      out);
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	fgv_error("%s", why);
+	exit(EXIT_USAGE);
+}
+
+/* "0.5", "10": a number that is all of @text. */
+static uint64_t parse_interval(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0.001 && seconds <= INTERVAL_MAX_S))
+		refuse("--interval %s: seconds are wanted, 0.001 to %d", text, INTERVAL_MAX_S);
+	return (uint64_t)llround(seconds * FGV_NS_PER_SEC);
+}
+
+/* A whole number that is all of @text; false if that is something else. */
+static bool parse_number(const char *text, long long *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoll(text, &end, 10);
+	return end != text && !*end && !errno;
+}
+
+static uint64_t parse_count(const char *text)
+{
+	long long count;
+
+	if (!parse_number(text, &count) || count < 1)
+		refuse("--count %s: a whole number from 1 is wanted", text);
+	return (uint64_t)count;
+}
+
+static void parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option table[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"config", required_argument, NULL, 'c'},
+		{"json", no_argument, NULL, 'j'},
+		{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'n'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int option;
+
+	*options = (struct options){0};
+	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			options->socket = optarg;
+			break;
+		case 'c':
+			options->config_path = optarg;
+			break;
+		case 'j':
+			options->stat.json = true;
+			break;
+		case 'i':
+			options->stat.interval_ns = parse_interval(optarg);
+			break;
+		case 'n':
+			options->stat.count = parse_count(optarg);
+			break;
+		case 'v':
+			puts(PACKAGE_STRING);
+			exit(EXIT_SUCCESS);
+		case 'h':
+			print_usage(stdout);
+			exit(EXIT_SUCCESS);
+		default:
+			exit(EXIT_USAGE);
+		}
+	}
+	options->arguments = argv + optind;
+}
+
+static void check_options(const struct options *options, bool is_stat)
+{
+	const struct fgv_ctl_stat *stat = &options->stat;
+
+	if (options->socket && options->config_path)
+		refuse("--socket says where to ask, --config where to look that up: not both");
+	if (!is_stat && (stat->json || stat->interval_ns || stat->count))
+		refuse("--json, --interval and --count are for stat");
+	if (stat->count && !stat->interval_ns)
+		refuse("--count is for reports at an --interval");
+}
+
+/* --- Commands ---------------------------------------------------------------- */
+
+/* Names come from the command line, and must fit into JSON. */
+static void check_name(const char *name)
+{
+	if (!fgv_config_text_is_name(name))
+		refuse("no VM can be called \"%s\"", name);
+}
+
+static int list(const char *socket, const struct options *options)
+{
+	if (options->arguments[1])
+		refuse("list takes no argument; see --help");
+	return fgv_ctl_list(socket);
+}
+
+static int stat(const char *socket, const struct options *options)
+{
+	struct fgv_ctl_stat what = options->stat;
+
+	what.vms = options->arguments + 1;
+	for (size_t i = 0; what.vms[i]; i++)
+		check_name(what.vms[i]);
+	return fgv_ctl_stat(socket, &what);
+}
+
+/* "weight=3" */
+static long long parse_weight(const char *text)
+{
+	static const char key[] = "weight=";
+	long long weight;
+
+	if (strncmp(text, key, strlen(key)) != 0)
+		refuse("%s: only weight=N can be set", text);
+	if (!parse_number(text + strlen(key), &weight))
+		refuse("%s: a weight is a whole number", text);
+	return weight;
+}
+
+static int print_change(const json_t *reply)
+{
+	const char *vm;
+	json_int_t before, weight;
+
+	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, "weight",
+			&weight))
+		return fgv_ctl_bad_reply();
+	printf("%s: weight %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm, before,
+	       weight);
+	return fgv_ctl_flush();
+}
+
+static int set(const char *socket, const struct options *options)
+{
+	char **arguments = options->arguments;
+	json_t *reply;
+	int ret;
+
+	if (!arguments[1] || !arguments[2] || arguments[3])
+		refuse("set takes a VM and weight=N; see --help");
+	check_name(arguments[1]);
+	reply = fgv_ctl_ask(socket,
+			    json_pack("{s:s, s:s, s:I}", "request", "set", "vm", arguments[1],
+				      "weight", (json_int_t)parse_weight(arguments[2])));
+	ret = reply ? print_change(reply) : -EIO;
+	json_decref(reply);
+	return ret;
+}
+
+/* --- Where the daemon is ----------------------------------------------------- */
+
+/* Where the control socket is if nothing says otherwise. */
+static const char *standard_socket(void)
+{
+	size_t count;
+	const struct fgv_config_key *key = fgv_config_keys(&count);
+
+	while (key->of_vm || strcmp(key->name, "control") != 0)
+		key++;
+	return key->standard_text;
+}
+
+/* The control socket: as given, or as configured. 0 or a negative errno. */
+static int find_socket(const struct options *options, char *path, size_t len)
+{
+	const char *file = options->config_path;
+	struct fgv_config config;
+	char why[1024];
+	int ret;
+
+	if (!file && !options->socket && !access(default_config, R_OK))
+		file = default_config;
+	if (!file) {
+		snprintf(path, len, "%s", options->socket ? options->socket : standard_socket());
+		return 0;
+	}
+	ret = fgv_config_load(&config, file, why, sizeof(why));
+	if (ret) {
+		fgv_error("%s", why);
+		return ret;
+	}
+	snprintf(path, len, "%s", config.control);
+	fgv_config_fini(&config);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*perform)(const char *socket, const struct options *options);
+	} commands[] = {{"list", list}, {"stat", stat}, {"set", set}};
+	struct options options;
+	char socket[PATH_MAX];
+
+	fgv_log_init("fairgvctl");
+	parse_options(argc, argv, &options);
+	if (!options.arguments[0])
+		refuse("list, stat or set? See --help");
+	check_options(&options, !strcmp(options.arguments[0], "stat"));
+	for (size_t i = 0; i < FGV_ARRAY_LEN(commands); i++) {
+		if (strcmp(commands[i].name, options.arguments[0]) != 0)
+			continue;
+		if (find_socket(&options, socket, sizeof(socket)))
+			return EXIT_FAILURE;
+		return commands[i].perform(socket, &options) ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	refuse("there is no command %s; see --help", options.arguments[0]);
+}
