@@ -99,14 +99,10 @@ bool fgv_spin_again(struct fgv_spin *spin)
 	return fgv_now_ns() < spin->deadline_ns;
 }
 
-bool fgv_spin_longer(struct fgv_spin *spin)
+bool fgv_spin_longer(const struct fgv_spin *spin)
 {
 	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
 
-	if (!spin->deadline_ns || !fgv_spin_is_cheap())
-		return false;
-	fgv_relax();
-	if (++spin->turns % TURNS_PER_CLOCK)
-		return true;
-	return fgv_now_ns() < spin->deadline_ns + LONGER * time_ns;
+	/* fgv_spin_again() has paused, and looked at the clock once in many turns. */
+	return spin->deadline_ns && fgv_spin_is_cheap() && fgv_now_ns() < spin->deadline_ns + LONGER * time_ns;
 }

@@ -42,9 +42,12 @@ bool fgv_spin_is_cheap(void);
 bool fgv_spin_again(struct fgv_spin *spin);
 
 /*
- * After fgv_spin_again() has said false: goes on, for up to a hundred times as long, where
- * there are processors to spare. For who knows that what is waited for is under way.
+ * After fgv_spin_again() has said false: whether to go on with it, for up to a hundred times
+ * as long where there are processors to spare. For who knows that what is waited for is
+ * under way:
+ *
+ *	while (fgv_spin_again(&spin) || (under_way() && fgv_spin_longer(&spin)))
  */
-bool fgv_spin_longer(struct fgv_spin *spin);
+bool fgv_spin_longer(const struct fgv_spin *spin);
 
 #endif
