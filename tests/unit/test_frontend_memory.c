@@ -63,9 +63,11 @@ START_TEST(allocation_apart)
 	void *p;
 
 	ck_assert_ptr_ne(own, MAP_FAILED);
+	host_seen();
 	for (int i = 0; i < 20; i++)
 		host.misfits[i] = (uint64_t)(uintptr_t)own + 256u * (unsigned)i;
 	host.misfit_count = 2;
+	host_seen();
 	p = device_alloc(4096);
 	ck_assert_uint_ge((uint64_t)(uintptr_t)p, HOST_VA_BASE);
 	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
@@ -74,10 +76,12 @@ START_TEST(allocation_apart)
 	ck_assert_uint_eq(host.freed[1], (uint64_t)(uintptr_t)own + 256);
 	/* It is not asked for ever. */
 	host.misfit_count = 20;
+	host_seen();
 	EXPECT(cudaMalloc(&p, 4096), cudaErrorMemoryAllocation);
 	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
 	host_seen();
 	ck_assert_uint_eq(host.freed_count, 18);
+	host_seen();
 	EXPECT(cudaMemcpy(device_alloc(4096), own, 4096, cudaMemcpyHostToDevice), cudaSuccess);
 }
 END_TEST
