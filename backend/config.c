@@ -124,6 +124,35 @@ static int check_window(const struct fgv_config_reader *reader, const config_set
 	return 0;
 }
 
+/* Each socket is somebody's alone: @vm's must differ from those before it. */
+static int check_ivshmem(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+{
+	const struct fgv_config *config = reader->config;
+	const config_setting_t *place = config_setting_get_member(vm->place, "ivshmem");
+
+	if (!strcmp(vm->ivshmem, config->socket))
+		return fgv_config_values_refuse(reader, place, "ivshmem", "is \"socket\" already");
+	if (!strcmp(vm->ivshmem, config->control))
+		return fgv_config_values_refuse(reader, place, "ivshmem", "is \"control\" already");
+	for (const struct fgv_config_vm *other = config->vms; other < vm; other++) {
+		if (other->ivshmem && !strcmp(other->ivshmem, vm->ivshmem))
+			return fgv_config_values_refuse(reader, place, "ivshmem",
+							"is VM \"%s\"'s already", other->name);
+	}
+	return 0;
+}
+
+static int check_sockets(const struct fgv_config_reader *reader)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < reader->config->vm_count && !ret; i++) {
+		if (reader->config->vms[i].ivshmem)
+			ret = check_ivshmem(reader, &reader->config->vms[i]);
+	}
+	return ret;
+}
+
 /* What "slice" is if the file does not say. */
 static void choose_slice(struct fgv_config *config)
 {
@@ -180,6 +209,8 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 		ret = read_group(&reader, config_root_setting(config->parsed), false, config);
 	if (!ret)
 		ret = check_window(&reader, config_root_setting(config->parsed));
+	if (!ret)
+		ret = check_sockets(&reader);
 	if (ret)
 		fgv_config_fini(config);
 	else

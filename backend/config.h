@@ -47,6 +47,9 @@ struct fgv_config_vm {
 	uint64_t device;       /* an index in the list of devices */
 	uint64_t sessions;     /* at most, at once */
 	struct fgv_config_users users;
+	const char *ivshmem;  /* where its QEMU connects; NULL: it has none */
+	uid_t ivshmem_user;   /* who runs that, beside the daemon's user */
+	uint64_t windows;     /* of its QEMU's guest */
 	const struct config_setting_t *place;
 };
 
@@ -82,6 +85,7 @@ enum fgv_config_type {
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,
 	FGV_CONFIG_NAME,
+	FGV_CONFIG_USER,
 	FGV_CONFIG_USERS,
 	FGV_CONFIG_VMS,
 };

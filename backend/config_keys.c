@@ -4,6 +4,7 @@
  */
 #include "backend/config.h"
 
+#include "api/region.h"
 #include "common/util.h"
 
 #define MIB (1024ull * 1024)
@@ -59,6 +60,12 @@ static const struct fgv_config_key keys[] = {
 	 "which of the GPUs it uses, counted from 0"},
 	{"sessions", true, FGV_CONFIG_NUMBER, VM(sessions), 1, FGV_SESSIONS_MAX, FGV_SESSIONS_MAX,
 	 "64", "programs that may run in it at once"},
+	{"ivshmem", true, FGV_CONFIG_PATH, VM(ivshmem), 0, 0, 0, "none: no QEMU guest",
+	 "the Unix socket that its QEMU connects to"},
+	{"ivshmem_user", true, FGV_CONFIG_USER, VM(ivshmem_user), 0, 0, 0, "the daemon's user",
+	 "who runs that QEMU: a name or a number"},
+	{"windows", true, FGV_CONFIG_NUMBER, VM(windows), 1, FGV_REGION_WINDOWS_MAX, 4, "4",
+	 "programs that may use the GPU at once in its QEMU guest"},
 };
 
 const struct fgv_config_key *fgv_config_keys(size_t *count)

@@ -297,6 +297,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_context(reader, key, setting, value);
 	case FGV_CONFIG_NAME:
 		return read_name(reader, key, setting, value);
+	case FGV_CONFIG_USER:
+		return read_user(reader, key, setting, value);
 	case FGV_CONFIG_USERS:
 		return read_users(reader, key, setting, value);
 	case FGV_CONFIG_VMS:
@@ -328,10 +330,14 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 		*(bool *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_PATH:
-		*(const char **)value = key->standard_text;
+		/* A default in words is no path. */
+		*(const char **)value = *key->standard_text == '/' ? key->standard_text : NULL;
 		return 0;
 	case FGV_CONFIG_POLICY:
 		*(const struct fgv_policy **)value = fgv_policies[0];
+		return 0;
+	case FGV_CONFIG_USER:
+		*(uid_t *)value = geteuid();
 		return 0;
 	case FGV_CONFIG_USERS:
 		return default_users(value);

@@ -31,6 +31,7 @@
 #include "backend/vm.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "qemu-device/ivshmem.h"
 
 /* After the end was asked for: when sessions get SIGTERM and SIGKILL, and are given up. */
 #define END_TERM_MS    2000
@@ -62,6 +63,7 @@ static struct {
 	struct fgv_watch lifetime;
 	struct fgv_sessions sessions;
 	struct fgv_transport transport;
+	struct fgv_ivshmem ivshmem;
 	struct fgv_admin admin;
 	char control[PATH_MAX]; /* the administrator's socket */
 	struct fgv_mps mps;
@@ -161,8 +163,15 @@ static void begin_end(const char *why)
 	fgv_info("ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
 	fgv_transport_fini(&backend.transport);
+	fgv_ivshmem_fini(&backend.ivshmem);
 	fgv_admin_fini(&backend.admin);
 	fgv_sessions_end(&backend.sessions);
+}
+
+static void reap(void)
+{
+	fgv_sessions_reap(&backend.sessions);
+	fgv_ivshmem_reaped(&backend.ivshmem);
 }
 
 static void signals_ready(struct fgv_watch *watch, uint32_t events)
@@ -172,7 +181,7 @@ static void signals_ready(struct fgv_watch *watch, uint32_t events)
 	(void)events;
 	while (read(watch->fd, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
 		if (signal.ssi_signo == SIGCHLD)
-			fgv_sessions_reap(&backend.sessions);
+			reap();
 		else if (signal.ssi_signo == SIGHUP)
 			fgv_warning("the configuration is read at the start only");
 		else
@@ -334,9 +343,15 @@ static int start_service(const char *socket)
 				 backend.vms, backend.vm_count, why, sizeof(why));
 	if (ret)
 		goto say_why;
+	ret = fgv_ivshmem_init(&backend.ivshmem, backend.loop, &backend.sessions, backend.vms,
+			       backend.vm_count, why, sizeof(why));
+	if (ret)
+		goto fini_transport;
 	ret = start_admin(why, sizeof(why));
 	if (!ret)
 		return 0;
+	fgv_ivshmem_fini(&backend.ivshmem);
+fini_transport:
 	fgv_transport_fini(&backend.transport);
 say_why:
 	fgv_error("%s", why);
@@ -373,20 +388,22 @@ static void say_ready(int fd, const char *socket)
 	close(fd);
 }
 
-/* The earlier of two deadlines, of which 0 is none. */
-static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+static uint64_t deadline_ns(void)
 {
-	return a_ns && b_ns ? fgv_min_u64(a_ns, b_ns) : a_ns | b_ns;
+	uint64_t transport_ns = fgv_earlier_ns(fgv_transport_deadline_ns(&backend.transport),
+					       fgv_ivshmem_deadline_ns(&backend.ivshmem));
+
+	return fgv_earlier_ns(transport_ns, fgv_admin_deadline_ns(&backend.admin));
 }
 
 static void serve(void)
 {
 	while (!backend.ending_ns) {
-		fgv_loop_turn(backend.loop, earlier(fgv_transport_deadline_ns(&backend.transport),
-						    fgv_admin_deadline_ns(&backend.admin)));
+		fgv_loop_turn(backend.loop, deadline_ns());
 		if (backend.ending_ns)
 			break;
 		fgv_transport_tick(&backend.transport);
+		fgv_ivshmem_tick(&backend.ivshmem);
 		fgv_admin_tick(&backend.admin);
 	}
 }

@@ -5,6 +5,7 @@
 #define FGV_BACKEND_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Makes @len bytes of zeros and maps them at *@base. Returns their descriptor, or a negative
@@ -12,5 +13,8 @@
  * close().
  */
 int fgv_memory_create(const char *name, size_t len, void **base);
+
+/* The same, but only the first @map_len bytes are mapped. */
+int fgv_memory_create_large(const char *name, uint64_t len, size_t map_len, void **base);
 
 #endif

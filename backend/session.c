@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/fds.h"
 #include "backend/mps.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -122,31 +123,8 @@ static int spawn_vgpu(const char *path, int control_fd, pid_t *pid)
 	return ret;
 }
 
-static int send_setup(int control_fd, const struct fgv_setup *setup, const int *fds, unsigned count)
-{
-	char control[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))] = {0};
-	struct iovec iov = {.iov_base = (void *)setup, .iov_len = sizeof(*setup)};
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	ssize_t sent;
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-	do
-		sent = sendmsg(control_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
-}
-
 static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		       struct fgv_setup *setup)
+		       const struct fgv_client_window *window, struct fgv_setup *setup)
 {
 	const struct fgv_window *layout = &sessions->layout;
 
@@ -156,6 +134,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.soft = session->vm->device->soft,
 		.ordinal = session->vm->device->ordinal,
 		.soft_memory_bytes = sessions->config->soft_memory_bytes,
+		.window_off = window->off,
 		.window_len = layout->len,
 		.lanes_off = layout->lanes_off,
 		.arena_off = layout->arena_off,
@@ -169,36 +148,51 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
 }
 
-/* Makes the window and the doorbell, sends all, and keeps neither. */
-static int hand_over(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		     int connection_fd, const int grant_fds[3])
+static int send_all(const struct fgv_sessions *sessions, const struct fgv_session *session,
+		    const struct fgv_client *client, const struct fgv_client_window *window,
+		    const int grant_fds[3])
 {
 	const struct fgv_device *device = session->vm->device;
 	int fds[FGV_SETUP_FDS] = {
-		[FGV_SETUP_CONNECTION] = connection_fd,
+		[FGV_SETUP_CONNECTION] = client->fd,
+		[FGV_SETUP_WINDOW] = window->fd,
+		[FGV_SETUP_DOORBELL] = window->doorbell_fd,
 		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_fd,
 		[FGV_SETUP_SOFT_DEVICE] = device->shared_fd,
 	};
 	unsigned count = device->soft ? FGV_SETUP_FDS : FGV_SETUP_SOFT_DEVICE;
 	struct fgv_setup setup;
-	int window_fd, doorbell_fd, ret;
 
-	window_fd = fgv_window_create(&sessions->layout);
-	if (window_fd < 0)
-		return window_fd;
-	doorbell_fd = fgv_doorbell_create();
-	ret = doorbell_fd;
-	if (doorbell_fd < 0)
-		goto close_window;
-	fds[FGV_SETUP_WINDOW] = window_fd;
-	fds[FGV_SETUP_DOORBELL] = doorbell_fd;
 	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, 3 * sizeof(int));
-	fill_setup(sessions, session, &setup);
-	ret = send_setup(session->control_fd, &setup, fds, count);
-	close(doorbell_fd);
-close_window:
-	close(window_fd);
+	fill_setup(sessions, session, window, &setup);
+	return fgv_fds_send(session->control_fd, &setup, sizeof(setup), fds, count);
+}
+
+/* With a window and a doorbell of its own, neither of which is kept. */
+static int hand_over_new(const struct fgv_sessions *sessions, const struct fgv_session *session,
+			 const struct fgv_client *client, const int grant_fds[3])
+{
+	struct fgv_client_window window = {.fd = fgv_window_create(&sessions->layout)};
+	int ret;
+
+	if (window.fd < 0)
+		return window.fd;
+	window.doorbell_fd = fgv_doorbell_create();
+	ret = window.doorbell_fd;
+	if (ret >= 0) {
+		ret = send_all(sessions, session, client, &window, grant_fds);
+		close(window.doorbell_fd);
+	}
+	close(window.fd);
 	return ret;
+}
+
+static int hand_over(const struct fgv_sessions *sessions, const struct fgv_session *session,
+		     const struct fgv_client *client, const int grant_fds[3])
+{
+	if (!client->window)
+		return hand_over_new(sessions, session, client, grant_fds);
+	return send_all(sessions, session, client, client->window, grant_fds);
 }
 
 /*
@@ -206,7 +200,7 @@ close_window:
  * is no process to get rid of.
  */
 static int start_process(const struct fgv_sessions *sessions, struct fgv_session *session,
-			 int connection_fd, const int grant_fds[3])
+			 const struct fgv_client *client, const int grant_fds[3])
 {
 	int pair[2];
 	int ret;
@@ -214,7 +208,7 @@ static int start_process(const struct fgv_sessions *sessions, struct fgv_session
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	session->control_fd = pair[0];
-	ret = hand_over(sessions, session, connection_fd, grant_fds);
+	ret = hand_over(sessions, session, client, grant_fds);
 	if (!ret)
 		ret = spawn_vgpu(sessions->vgpu_path, pair[1], &session->pid);
 	close(pair[1]);
@@ -224,7 +218,7 @@ static int start_process(const struct fgv_sessions *sessions, struct fgv_session
 }
 
 static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
-		 int connection_fd)
+		 const struct fgv_client *client)
 {
 	int grant_fds[3];
 	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
@@ -232,7 +226,7 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 
 	if (ret)
 		return ret;
-	ret = start_process(sessions, session, connection_fd, grant_fds);
+	ret = start_process(sessions, session, client, grant_fds);
 	if (ret)
 		fgv_gpusched_detach_session(session->sched, NULL);
 	else
@@ -285,7 +279,7 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
 	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
 		 session->number, vm->config->name, session->program);
-	ret = start(sessions, session, client->fd);
+	ret = start(sessions, session, client);
 	if (ret)
 		return refuse_start(session, ret, text, text_len);
 	LIST_INSERT_HEAD(&sessions->list, session, link);
@@ -399,6 +393,17 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal)
 
 	LIST_FOREACH(session, &sessions->list, link)
 		kill(session->pid, signal);
+}
+
+bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number)
+{
+	const struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->number == number)
+			return true;
+	}
+	return false;
 }
 
 void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view)

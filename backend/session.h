@@ -2,8 +2,8 @@
  * The sessions: one fairgv-vgpu process for each guest program. Starts them, hands
  * them what they need, and clears away behind them however they end.
  *
- * A session's window is made here and never mapped or read by the daemon: what a
- * guest writes can hurt its own vGPU process only.
+ * A session's window is made here, or by who starts it, and never read by the daemon: what
+ * a guest writes can hurt its own vGPU process only.
  *
  * Threads: the daemon's main one.
  */
@@ -26,7 +26,14 @@ struct fgv_sessions {
 	char vgpu_path[PATH_MAX];
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
-	uint32_t last_number;
+	uint32_t last_number; /* of the session that was started last */
+};
+
+/* A window that is there already, and what wakes its dispatcher. They stay the caller's. */
+struct fgv_client_window {
+	int fd;
+	uint64_t off; /* in what fd is, which is more than this window */
+	int doorbell_fd;
 };
 
 /* A guest program whose hello is right and that may use its VM. */
@@ -35,6 +42,7 @@ struct fgv_client {
 	uid_t uid;
 	pid_t pid;
 	char program[FGV_NAME_MAX];
+	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };
 
 /* Finds the vGPU program; a negative errno and @why where there is none. */
@@ -61,6 +69,9 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
+
+/* Whether session @number has a process that has not been reaped. */
+bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number);
 
 /* What there is to see of a session. */
 struct fgv_session_view {

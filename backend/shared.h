@@ -37,6 +37,7 @@ struct fgv_setup {
 	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
 	uint32_t ordinal;		/* of the device */
 	uint64_t soft_memory_bytes;
+	uint64_t window_off;		/* of the window in its descriptor; 0: that is all of it */
 	uint64_t window_len;
 	uint64_t lanes_off;
 	uint64_t arena_off;

@@ -12,12 +12,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "api/gpu_wire.h"
+#include "backend/hello.h"
 #include "backend/listener.h"
 #include "common/log.h"
 #include "common/util.h"
-
-_Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry one version");
 
 /* Descriptors may be freed by somebody else: look again after this time. */
 #define ACCEPT_PAUSE_NS FGV_NS_PER_SEC
@@ -50,44 +48,22 @@ static void drop(struct fgv_connection *connection)
 	accept_again(transport);
 }
 
-/* A user who is refused over and over gets no more than a few lines of log. */
-static bool may_log_refusal(struct fgv_transport *transport)
-{
-	uint64_t second = fgv_now_ns() / FGV_NS_PER_SEC;
-
-	if (second != transport->refusal_second) {
-		if (transport->refusals_unsaid)
-			fgv_warning("refused %u more", transport->refusals_unsaid);
-		transport->refusal_second = second;
-		transport->refusal_lines = 0;
-		transport->refusals_unsaid = 0;
-	}
-	if (transport->refusal_lines == FGV_REFUSAL_LINES_PER_SECOND) {
-		transport->refusals_unsaid++;
-		return false;
-	}
-	transport->refusal_lines++;
-	return true;
-}
-
 /* Says why, logs it, and ends the connection. */
 __attribute__((format(printf, 3, 4))) static void refuse(struct fgv_connection *connection,
 							 CUresult status, const char *format, ...)
 {
-	struct fgv_msg_welcome welcome = {
-		.type = FGV_MSG_WELCOME,
-		.version = FGV_WIRE_VERSION,
-		.status = status,
-	};
+	struct fgv_msg_welcome welcome;
+	char text[sizeof(welcome.text)];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(welcome.text, sizeof(welcome.text), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	fgv_hello_refuse(&welcome, status, text);
 	send(connection->watch.fd, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (may_log_refusal(connection->transport))
+	if (fgv_log_may(&connection->transport->refusals, "refused"))
 		fgv_warning("refused process %d of user %u: %s", (int)connection->peer.pid,
-			    (unsigned)connection->peer.uid, welcome.text);
+			    (unsigned)connection->peer.uid, text);
 	drop(connection);
 }
 
@@ -129,20 +105,11 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 {
 	uid_t uid = connection->peer.uid;
 	struct fgv_vm *vm;
+	char text[256];
+	CUresult status = fgv_hello_check(hello, len, text, sizeof(text));
 
-	if (len < sizeof(uint32_t) * 2 || hello->type != FGV_MSG_HELLO) {
-		refuse(connection, CUDA_ERROR_INVALID_VALUE, "that was no hello");
-		return;
-	}
-	if (hello->version != FGV_WIRE_VERSION) {
-		refuse(connection, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-		       "the program's FairGV speaks version %u, the daemon's version %u",
-		       hello->version, FGV_WIRE_VERSION);
-		return;
-	}
-	if (len != sizeof(*hello) || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
-	    !memchr(hello->program, 0, sizeof(hello->program))) {
-		refuse(connection, CUDA_ERROR_INVALID_VALUE, "the hello is malformed");
+	if (status) {
+		refuse(connection, status, "%s", text);
 		return;
 	}
 	vm = find_vm(connection->transport, hello->vm, uid);

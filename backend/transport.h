@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include "backend/loop.h"
 #include "backend/session.h"
+#include "common/log.h"
 
 #define FGV_HELLO_TIMEOUT_MS	     5000
 #define FGV_UNFINISHED_MAX	     256
 #define FGV_UNFINISHED_USER_MAX	     64
-#define FGV_REFUSAL_LINES_PER_SECOND 5
 
 struct fgv_connection;
 TAILQ_HEAD(fgv_connections, fgv_connection);
@@ -40,8 +40,7 @@ struct fgv_transport {
 	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
 	bool starved;		  /* that is in the log */
 
-	uint64_t refusal_second;
-	unsigned refusal_lines, refusals_unsaid;
+	struct fgv_log_limit refusals;
 };
 
 /*

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/util.h"
 
 static struct {
 	char name[64];
@@ -35,6 +36,23 @@ void fgv_log_flatten(char *text)
 		if ((unsigned char)*text < ' ' || *text == 127)
 			*text = '?';
 	}
+}
+
+bool fgv_log_may(struct fgv_log_limit *limit, const char *what)
+{
+	uint64_t second = fgv_now_ns() / FGV_NS_PER_SEC;
+
+	if (second != limit->second) {
+		if (limit->unsaid)
+			fgv_warning("%s %u more", what, limit->unsaid);
+		*limit = (struct fgv_log_limit){.second = second};
+	}
+	if (limit->lines == FGV_LOG_LIMIT) {
+		limit->unsaid++;
+		return false;
+	}
+	limit->lines++;
+	return true;
 }
 
 void fgv_log(enum fgv_log_level level, const char *format, ...)

@@ -8,6 +8,9 @@
 #ifndef FGV_COMMON_LOG_H
 #define FGV_COMMON_LOG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG };
 
 /*
@@ -22,6 +25,23 @@ void fgv_log(enum fgv_log_level level, const char *format, ...)
 
 /* Puts '?' for the control characters in @text, so that it is one line and no terminal obeys it. */
 void fgv_log_flatten(char *text);
+
+/*
+ * For lines that somebody else can cause: whoever does it over and over gets no more than
+ * FGV_LOG_LIMIT of them a second. One struct for each who may; zero at the start.
+ */
+#define FGV_LOG_LIMIT 5
+
+struct fgv_log_limit {
+	uint64_t second;
+	unsigned lines, unsaid;
+};
+
+/*
+ * Whether the next line may be logged. Lines that were not are made up for, when one may
+ * again, by a warning that there were so many more: "@what 17 more".
+ */
+bool fgv_log_may(struct fgv_log_limit *limit, const char *what);
 
 #define fgv_error(...)	 fgv_log(FGV_LOG_ERROR, __VA_ARGS__)
 #define fgv_warning(...) fgv_log(FGV_LOG_WARNING, __VA_ARGS__)

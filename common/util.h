@@ -31,6 +31,12 @@ static inline uint64_t fgv_align_up(uint64_t v, uint64_t align)
 	return (v + align - 1) & ~(align - 1);
 }
 
+/* The earlier of two deadlines, of which 0 is none. */
+static inline uint64_t fgv_earlier_ns(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns && b_ns ? fgv_min_u64(a_ns, b_ns) : a_ns | b_ns;
+}
+
 /* CLOCK_MONOTONIC, in nanoseconds. */
 static inline uint64_t fgv_now_ns(void)
 {

@@ -1,7 +1,7 @@
 /*
  * Making, checking and mapping a window. The host calls fgv_window_layout(),
- * fgv_window_create() and fgv_window_map(), the guest fgv_window_check() and
- * fgv_window_map().
+ * fgv_window_create() or fgv_window_format(), and fgv_window_map(), the guest
+ * fgv_window_check() and fgv_window_map().
  */
 #define _GNU_SOURCE
 #include "shmring/window.h"
@@ -65,7 +65,7 @@ int fgv_window_check(const struct fgv_window *window)
 	return 0;
 }
 
-static void format(const struct fgv_window *window)
+static void fill(const struct fgv_window *window)
 {
 	struct fgv_window_head *head = fgv_window_head(window);
 
@@ -77,19 +77,28 @@ static void format(const struct fgv_window *window)
 	}
 }
 
-/* Formats it, then takes from everybody the right to resize it under a mapping. */
-static int fill_and_seal(const struct fgv_window *window, int fd)
+int fgv_window_format(const struct fgv_window *window, int fd, uint64_t off)
 {
 	struct fgv_window mapped = *window;
+	int err = fgv_window_map_at(&mapped, fd, off);
+
+	if (err)
+		return err;
+	fill(&mapped);
+	fgv_window_unmap(&mapped);
+	return 0;
+}
+
+/* Formats it, then takes from everybody the right to resize it under a mapping. */
+static int format_and_seal(const struct fgv_window *window, int fd)
+{
 	int err;
 
 	if (ftruncate(fd, (off_t)window->len))
 		return -errno;
-	err = fgv_window_map(&mapped, fd);
+	err = fgv_window_format(window, fd, 0);
 	if (err)
 		return err;
-	format(&mapped);
-	fgv_window_unmap(&mapped);
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	return 0;
@@ -105,7 +114,7 @@ int fgv_window_create(const struct fgv_window *window)
 	fd = memfd_create("fairgv-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	err = fill_and_seal(window, fd);
+	err = format_and_seal(window, fd);
 	if (err) {
 		close(fd);
 		return err;
@@ -113,16 +122,18 @@ int fgv_window_create(const struct fgv_window *window)
 	return fd;
 }
 
-int fgv_window_map(struct fgv_window *window, int fd)
+int fgv_window_map_at(struct fgv_window *window, int fd, uint64_t off)
 {
 	struct stat st;
+	uint64_t size;
 	void *base;
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (!window->len || st.st_size < 0 || (uint64_t)st.st_size < window->len)
+	size = (uint64_t)st.st_size;
+	if (!window->len || st.st_size < 0 || off > size || window->len > size - off)
 		return -EINVAL;
-	base = mmap(NULL, window->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	base = mmap(NULL, window->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)off);
 	if (base == MAP_FAILED)
 		return -errno;
 	window->base = base;

@@ -35,8 +35,24 @@ int fgv_window_check(const struct fgv_window *window);
  */
 int fgv_window_create(const struct fgv_window *window);
 
-/* Maps @fd at window->base; a negative errno if it can't, or is shorter than window->len. */
-int fgv_window_map(struct fgv_window *window, int fd);
+/*
+ * Host: the same for a window of zeros that lies at @off, a multiple of the page size, in a
+ * larger memfd, which stays as it is otherwise. 0 or a negative errno.
+ */
+int fgv_window_format(const struct fgv_window *window, int fd, uint64_t off);
+
+/*
+ * Maps window->len bytes of @fd, from @off on, at window->base; a negative errno if it can't,
+ * or @fd ends before them.
+ */
+int fgv_window_map_at(struct fgv_window *window, int fd, uint64_t off);
+
+/* The same for a window that begins where @fd does. */
+static inline int fgv_window_map(struct fgv_window *window, int fd)
+{
+	return fgv_window_map_at(window, fd, 0);
+}
+
 void fgv_window_unmap(struct fgv_window *window);
 
 /* The memory at [off, off + len) of the window, or NULL if that is not all inside it. */

@@ -51,6 +51,7 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 {
 	const struct fgv_setup *setup = &session->setup;
 	int fds[] = {session->fds[FGV_SETUP_WINDOW], session->fds[FGV_SETUP_DOORBELL]};
+	bool hands_over = status == CUDA_SUCCESS && fds[0] >= 0;
 	struct fgv_msg_welcome msg = {
 		.type = FGV_MSG_WELCOME,
 		.version = FGV_WIRE_VERSION,
@@ -66,7 +67,7 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 	memcpy(msg.vm, setup->vm, sizeof(msg.vm));
 	snprintf(msg.text, sizeof(msg.text), "%s", text);
 	return send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
-			    status == CUDA_SUCCESS ? 2 : 0);
+			    hands_over ? 2 : 0);
 }
 
 /*

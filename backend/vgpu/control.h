@@ -11,8 +11,8 @@
 struct fgv_session;
 
 /*
- * Says welcome and hands the window over; or, with another status, that there is no
- * session and why. 0, or a negative errno where the guest has gone.
+ * Says welcome and hands the window over, unless the guest has it; or, with another status,
+ * that there is no session and why. 0, or a negative errno where the guest has gone.
  */
 int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text);
 

@@ -56,9 +56,15 @@ static CUresult window_init(struct fgv_session *session)
 	};
 	err = fgv_window_check(&session->window);
 	if (err == 0)
-		err = fgv_window_map(&session->window, session->fds[FGV_SETUP_WINDOW]);
+		err = fgv_window_map_at(&session->window, session->fds[FGV_SETUP_WINDOW],
+					setup->window_off);
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the window", err);
+	if (setup->window_off) {
+		/* The others in there are none of its business. */
+		close(session->fds[FGV_SETUP_WINDOW]);
+		session->fds[FGV_SETUP_WINDOW] = -1;
+	}
 	return CUDA_SUCCESS;
 }
 

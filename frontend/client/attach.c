@@ -3,18 +3,14 @@
  * them, and go to other threads when theirs have ended: a lane's ring and its count of
  * calls go on where they were.
  *
- * Locks: pool.mutex guards all of pool and, as only one attaches at a time, what comes
- * on the connection. It is held until the host has acknowledged.
+ * Locks: pool.mutex guards all of pool and, as only one attaches at a time, what
+ * goes over the transport. It is held until the host has acknowledged.
  */
 #define _GNU_SOURCE
 #include "frontend/client/lane.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
-
 #include "frontend/client/device.h"
-#include "shmring/park.h"
+#include "frontend/client/transport.h"
 
 /* The last eighth of the lanes, at least one, is for sharing. */
 #define SHARED_PART 8
@@ -34,57 +30,6 @@ static uint32_t first_shared(const struct fgv_client *client)
 	return lanes - (lanes > SHARED_PART ? lanes / SHARED_PART : 1);
 }
 
-static bool send_lane(struct fgv_client *client, const struct fgv_lane *lane)
-{
-	struct fgv_msg_lane message = {.type = FGV_MSG_LANE, .lane = lane->index};
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr head;
-	} control = {.room = {0}};
-	struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	struct fgv_window_head *head = fgv_window_head(&client->window);
-	ssize_t sent;
-
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.head), &lane->doorbell, sizeof(int));
-	do {
-		sent = sendmsg(client->connection, &msg, MSG_NOSIGNAL);
-	} while (sent < 0 && errno == EINTR);
-	if (sent != (ssize_t)sizeof(message))
-		return false;
-	/* Like a slot: announced first, then the dispatcher woken if it sleeps (park.h). */
-	fgv_store_ordered(&head->control_seq, head->control_seq + 1);
-	if (fgv_park_is_announced(&head->host_parked))
-		fgv_doorbell_ring(client->doorbell);
-	return true;
-}
-
-/*
- * The host's answer to the message for lane @index; CUDA_ERROR_UNKNOWN if it is none. It
- * may be a long time in coming, behind a module that is being compiled, say: what
- * ends the waiting is the end of the connection, not the handshake's time-out.
- */
-static CUresult receive_answer(struct fgv_client *client, uint32_t index)
-{
-	struct fgv_msg_lane answer;
-	ssize_t got;
-
-	do {
-		got = recv(client->connection, &answer, sizeof(answer), 0);
-	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
-	if (got != (ssize_t)sizeof(answer) || answer.type != FGV_MSG_LANE || answer.lane != index)
-		return CUDA_ERROR_UNKNOWN;
-	return (CUresult)answer.status;
-}
-
 static CUresult attach_locked(struct fgv_client *client, uint32_t index, bool shared)
 {
 	struct fgv_lane *lane = fgv_lane_create(client, index, shared);
@@ -92,7 +37,7 @@ static CUresult attach_locked(struct fgv_client *client, uint32_t index, bool sh
 
 	if (!lane)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = send_lane(client, lane) ? receive_answer(client, index) : CUDA_ERROR_UNKNOWN;
+	res = client->transport->attach(client, index, lane->doorbell);
 	if (!res) {
 		/* Pairs with the acquire in fgv_lane_visit(): the lane is complete. */
 		__atomic_store_n(&pool.lanes[index], lane, __ATOMIC_RELEASE);

@@ -6,12 +6,16 @@
 
 #include "frontend/client/session.h"
 
+/* The guest's kernel module, in a virtual machine. */
+#define FGV_DEVICE_NAME "/dev/fairgv"
+
 /*
- * Connects to the daemon at FAIRGV_SOCKET, else its usual place, as the VM FAIRGV_VM,
- * else the first that the user may use; fills in *client but for the lanes. What it
- * returns on failure is a CUresult, and @why says it in words:
+ * Connects to the daemon at FAIRGV_SOCKET, if that is set; else through FAIRGV_DEVICE or
+ * FGV_DEVICE_NAME, if that is there; else to the daemon at its usual place. With a daemon
+ * it is the VM FAIRGV_VM, else the first that the user may use. Fills in *client but for
+ * the lanes. What it returns on failure is a CUresult, and @why says it in words:
  *
- *   CUDA_ERROR_NO_DEVICE            no daemon there
+ *   CUDA_ERROR_NO_DEVICE            no daemon there, or the device is gone
  *   CUDA_ERROR_DEVICE_UNAVAILABLE   not allowed to connect, or no session to be had
  *   CUDA_ERROR_NOT_INITIALIZED      it answers nonsense, or another version
  *   CUDA_ERROR_OUT_OF_MEMORY        no memory or descriptors here

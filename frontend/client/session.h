@@ -22,12 +22,15 @@
 #include "shmring/arena.h"
 #include "shmring/window.h"
 
+struct fgv_transport;
+
 /* Written while connecting, before any other thread sees it; but for the last three. */
 struct fgv_client {
 	struct fgv_window window;
 	struct fgv_arena *arena; /* behind the staging part */
-	int connection;		 /* the socket: lane messages, and its end is the session's */
-	int doorbell;		 /* wakes the dispatcher */
+	const struct fgv_transport *transport;
+	int connection; /* its end is the session's; what else it is for is the transport's */
+	int doorbell;	/* wakes the dispatcher */
 	char vm[FGV_NAME_MAX];
 	uint32_t ended; /* atomic: a CUresult; 0 while it goes on */
 	uint32_t lost;	/* atomic: by the loss of its connection */

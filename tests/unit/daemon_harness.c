@@ -48,7 +48,7 @@ static void become_daemon(const struct daemon *daemon, int ready_fd)
 		_exit(100);
 	close(log_fd);
 	snprintf(ready, sizeof(ready), "%d", ready_fd);
-	setenv("FAIRGV_VGPU", FGV_TEST_SESSION, 1);
+	setenv("FAIRGV_VGPU", daemon->vgpu ? daemon->vgpu : FGV_TEST_SESSION, 1);
 	setenv("FAIRGV_LOG", "debug", 1);
 	execl(FGV_TEST_BACKEND, "fairgv-backend", "--config", daemon->config, "--socket",
 	      daemon->socket, "--ready-fd", ready, NULL);

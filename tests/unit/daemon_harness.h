@@ -1,6 +1,6 @@
 /*
  * Runs a daemon for a test and plays guest programs. The daemon's sessions are served
- * by daemon_session.c. All checks are Check's assertions, so these return only where
+ * by daemon_session.c, if nothing else is chosen between preparing and launching. All checks are Check's assertions, so these return only where
  * all went well. Limits of time here are for a daemon that hangs, not for a slow one.
  */
 #ifndef FGV_TEST_DAEMON_HARNESS_H
@@ -19,6 +19,7 @@ struct daemon {
 	char socket[48];
 	char control[64]; /* the administrator's socket */
 	char log[48];
+	const char *vgpu; /* NULL: daemon_session serves */
 	char ready[512]; /* the line that it wrote when it was ready */
 };
 

@@ -8,11 +8,19 @@
  *   stubborn  does not end when told to
  *   greedy    takes the grant, and keeps it
  *   forger    takes the grant without being given it
+ *   unable    says in the welcome that it can't begin
+ *   deaf      does not answer lane messages
+ *   liar      answers them wrongly
+ *   babbler   says something more when all lanes are attached
+ *
+ * Lanes may be attached. Each time that its doorbell rings it counts up the first word of the
+ * arena, and rings the last lane's. The arena's second word is the session's number.
  *
  * The welcome's text lists its descriptors at the start; its account shows what
  * tests look for in the log.
  */
 #define _GNU_SOURCE
+#include <cuda.h>
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,6 +33,7 @@
 #include "backend/grant.h"
 #include "backend/shared.h"
 #include "shmring/park.h"
+#include "shmring/window.h"
 
 static void list_descriptors(char *text, size_t len)
 {
@@ -133,6 +142,8 @@ static void send_welcome(const struct fgv_setup *setup, const int *fds, const ch
 		.msg_controllen = sizeof(control),
 	};
 
+	if (!strcmp(setup->program, "unable"))
+		welcome.status = CUDA_ERROR_NO_DEVICE;
 	snprintf(welcome.vm, sizeof(welcome.vm), "%s", setup->vm);
 	snprintf(welcome.text, sizeof(welcome.text), "%s", text);
 	control.header.cmsg_level = SOL_SOCKET;
@@ -142,15 +153,75 @@ static void send_welcome(const struct fgv_setup *setup, const int *fds, const ch
 	sendmsg(fds[FGV_SETUP_CONNECTION], &message, MSG_NOSIGNAL);
 }
 
-static void await_end(int connection_fd)
+static uint32_t *map_arena(const struct fgv_setup *setup, const int *fds)
 {
-	struct pollfd fds[] = {
-		{.fd = connection_fd, .events = POLLRDHUP},
-		{.fd = FGV_CONTROL_FD, .events = POLLIN},
-	};
+	struct fgv_window window = {.len = setup->window_len};
+	uint32_t *arena;
 
-	while (poll(fds, 2, -1) < 1)
-		continue;
+	if (fgv_window_map_at(&window, fds[FGV_SETUP_WINDOW], setup->window_off))
+		exit(18);
+	arena = (uint32_t *)(window.base + setup->arena_off);
+	if (arena[0] || arena[1])
+		exit(19); /* something stayed behind from the session before */
+	arena[1] = setup->session;
+	return arena;
+}
+
+/* The lane's doorbell, or -1 where the guest has hung up. */
+static int attach_lane(const struct fgv_setup *setup, int connection_fd)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct fgv_msg_lane lane;
+	struct iovec iov = {&lane, sizeof(lane)};
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int bell_fd;
+
+	if (recvmsg(connection_fd, &message, 0) != sizeof(lane) || !CMSG_FIRSTHDR(&message))
+		return -1;
+	memcpy(&bell_fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(bell_fd));
+	if (lane.type != FGV_MSG_LANE || lane.lane >= setup->lanes || lane.status)
+		exit(20);
+	if (!strcmp(setup->program, "liar"))
+		lane.lane++;
+	if (strcmp(setup->program, "deaf"))
+		send(connection_fd, &lane, sizeof(lane), MSG_NOSIGNAL);
+	if (!strcmp(setup->program, "babbler") && lane.lane + 1 == setup->lanes)
+		send(connection_fd, &lane, sizeof(lane), MSG_NOSIGNAL);
+	return bell_fd;
+}
+
+static void serve(const struct fgv_setup *setup, const int *fds)
+{
+	struct pollfd polled[] = {
+		{.fd = fds[FGV_SETUP_CONNECTION], .events = POLLIN | POLLRDHUP},
+		{.fd = FGV_CONTROL_FD, .events = POLLIN},
+		{.fd = fds[FGV_SETUP_DOORBELL], .events = POLLIN},
+	};
+	uint32_t *arena = map_arena(setup, fds);
+	int bell_fd = -1;
+
+	for (;;) {
+		if (poll(polled, 3, -1) < 1)
+			continue;
+		if (polled[1].revents || polled[0].revents & (POLLRDHUP | POLLHUP))
+			return;
+		if (polled[0].revents) {
+			close(bell_fd);
+			bell_fd = attach_lane(setup, fds[FGV_SETUP_CONNECTION]);
+			if (bell_fd < 0)
+				return;
+		}
+		if (polled[2].revents) {
+			fgv_doorbell_clear(fds[FGV_SETUP_DOORBELL]);
+			__atomic_add_fetch(&arena[0], 1, __ATOMIC_SEQ_CST);
+			fgv_doorbell_ring(bell_fd);
+		}
+	}
 }
 
 int main(void)
@@ -176,10 +247,12 @@ int main(void)
 	if (!strcmp(setup.program, "greedy"))
 		take_grant(fds);
 	send_welcome(&setup, fds, text);
+	if (!strcmp(setup.program, "unable"))
+		return 4;
 	if (!strcmp(setup.program, "forger"))
 		forge_grant(fds);
 	while (!strcmp(setup.program, "stubborn"))
 		pause();
-	await_end(fds[FGV_SETUP_CONNECTION]);
+	serve(&setup, fds);
 	return 0;
 }

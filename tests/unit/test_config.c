@@ -45,6 +45,9 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.vms[0].sessions, FGV_SESSIONS_MAX);
 	ck_assert_uint_eq(config.vms[0].users.count, 1);
 	ck_assert_uint_eq(config.vms[0].users.uids[0], geteuid());
+	ck_assert_ptr_null(config.vms[0].ivshmem);
+	ck_assert_uint_eq(config.vms[0].ivshmem_user, geteuid());
+	ck_assert_uint_eq(config.vms[0].windows, 4);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -61,7 +64,8 @@ START_TEST(all_keys)
 		      "lanes = 8;\n"
 		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
 		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
-		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\"); } );"),
+		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\");\n"
+		      "          ivshmem = \"/run/b\"; ivshmem_user = 7; windows = 63; } );"),
 		0);
 	ck_assert_int_eq(config.gpu.kind, FGV_GPU_CUDA);
 	ck_assert_uint_eq(config.gpu.count, 2);
@@ -89,6 +93,9 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.vms[0].sessions, 2);
 	ck_assert_uint_eq(config.vms[1].memory_bytes, 5000000000);
 	ck_assert_uint_eq(config.vms[1].users.uids[0], 12);
+	ck_assert_str_eq(config.vms[1].ivshmem, "/run/b");
+	ck_assert_uint_eq(config.vms[1].ivshmem_user, 7);
+	ck_assert_uint_eq(config.vms[1].windows, 63);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -205,6 +212,21 @@ static const struct {
 	 "x.conf:1: device: out of range: must be 0 to 15"},
 	{"vms = ( { name = \"a\"; sessions = 65; } );",
 	 "x.conf:1: sessions: out of range: must be 1 to 64"},
+	{"vms = ( { name = \"a\"; windows = 64; } );",
+	 "x.conf:1: windows: out of range: must be 1 to 63"},
+	{"vms = ( { name = \"a\"; ivshmem = \"x\"; } );",
+	 "x.conf:1: ivshmem: must be an absolute path"},
+	{"vms = ( { name = \"a\"; ivshmem_user = [0]; } );",
+	 "x.conf:1: ivshmem_user: a user must be a name or a number"},
+	{"vms = ( { name = \"a\"; ivshmem_user = \"no such user\"; } );",
+	 "x.conf:1: ivshmem_user: no user is called \"no such user\""},
+	{"socket = \"/x\"; vms = ( { name = \"a\";\nivshmem = \"/x\"; } );",
+	 "x.conf:2: ivshmem: is \"socket\" already"},
+	{"control = \"/x\"; vms = ( { name = \"a\"; ivshmem = \"/x\"; } );",
+	 "x.conf:1: ivshmem: is \"control\" already"},
+	{"vms = ( { name = \"a\"; ivshmem = \"/x\"; },\n{ name = \"b\"; },\n"
+	 "{ name = \"c\"; ivshmem = \"/x\"; } );",
+	 "x.conf:3: ivshmem: is VM \"a\"'s already"},
 	{"vms = ( { name = \"a\";\ngpu = \"soft\"; } );", "x.conf:2: gpu: unknown key"},
 	{"# 5000000000 \"\n/* \n 5000000000 */ weight5000000000 = \"5000000000\";\n"
 	 "vms = ( { name = \"a\"; memory = 5000000000; } );",
@@ -313,6 +335,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_SIZE] = "size",
 		[FGV_CONFIG_NUMBER] = "whole number",
 		[FGV_CONFIG_NAME] = "string",
+		[FGV_CONFIG_USER] = "name or number",
 		[FGV_CONFIG_USERS] = "list",
 		[FGV_CONFIG_DURATION] = "duration",
 		[FGV_CONFIG_TIMEOUT] = "duration",
@@ -333,7 +356,7 @@ START_TEST(man_page)
 		strcpy(range, has_range(key) ? ", " : "");
 		if (has_range(key))
 			fgv_config_text_show_range(key, range + 2, sizeof(range) - 2);
-		if (key->type == FGV_CONFIG_PATH) {
+		if (key->type == FGV_CONFIG_PATH && *standard == '/') {
 			snprintf(path, sizeof(path), "RUNSTATEDIR%s",
 				 standard + strlen(FGV_RUNSTATEDIR));
 			standard = path;

@@ -52,6 +52,41 @@ START_TEST(nobody_there)
 }
 END_TEST
 
+static void expect_no_device(const char *device, const char *text)
+{
+	void *p;
+
+	unsetenv("FAIRGV_SOCKET");
+	setenv("FAIRGV_DEVICE", device, 1);
+	listen_to_stderr();
+	EXPECT(cudaMalloc(&p, 1), cudaErrorNoDevice);
+	ck_assert_int_eq(lines_said(), 1);
+	ck_assert_msg(strstr(said, text), "%s", said);
+}
+
+START_TEST(no_such_device)
+{
+	expect_no_device("/nowhere/device", "cannot open /nowhere/device");
+}
+END_TEST
+
+START_TEST(other_device)
+{
+	expect_no_device("/dev/null", "/dev/null is no FairGV device");
+}
+END_TEST
+
+START_TEST(socket_goes_before_device)
+{
+	void *p;
+
+	setenv("FAIRGV_DEVICE", "/nowhere/device", 1);
+	setup();
+	EXPECT(cudaMalloc(&p, 1), cudaSuccess);
+	teardown();
+}
+END_TEST
+
 static void expect_refusal(cudaError_t code, const char *text)
 {
 	void *p;
@@ -501,6 +536,9 @@ int main(void)
 
 	tcase_set_timeout(tests, 120);
 	tcase_add_test(tests, nobody_there);
+	tcase_add_test(tests, no_such_device);
+	tcase_add_test(tests, other_device);
+	tcase_add_test(tests, socket_goes_before_device);
 	tcase_add_test(tests, refused);
 	tcase_add_test(tests, other_version);
 	tcase_add_test(tests, no_descriptors);

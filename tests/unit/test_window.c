@@ -180,6 +180,53 @@ START_TEST(maps_only_what_is_long_enough)
 }
 END_TEST
 
+/* A window in a larger memfd: is where it was put, and leaves what is around it alone. */
+START_TEST(is_part_of_something_larger)
+{
+	static const uint64_t off = 3 * FGV_PAGE_BYTES;
+	struct fgv_window window;
+	int fd = memfd_create("region", MFD_CLOEXEC);
+	uint8_t *whole;
+
+	fgv_window_layout(&window, LEN, LANES);
+	ck_assert_int_eq(ftruncate(fd, off + LEN + FGV_PAGE_BYTES), 0);
+	whole = mmap(NULL, off + LEN + FGV_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(whole, MAP_FAILED);
+	memset(whole, 'x', off);
+	memset(whole + off + LEN, 'x', FGV_PAGE_BYTES);
+	ck_assert_int_eq(fgv_window_format(&window, fd, off), 0);
+	ck_assert(!memcmp(whole, whole + 1, off - 1) && whole[0] == 'x');
+	ck_assert(!memcmp(whole, whole + off + LEN, FGV_PAGE_BYTES));
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, off), 0);
+	ck_assert_uint_eq(fgv_window_head(&window)->magic, FGV_WINDOW_MAGIC);
+	check_ring(fgv_window_requests(&window, LANES - 1), FGV_REQUEST_SLOTS);
+	window.base[LEN - 1] = 'w';
+	ck_assert_uint_eq(whole[off + LEN - 1], 'w');
+	fgv_window_unmap(&window);
+	munmap(whole, off + LEN + FGV_PAGE_BYTES);
+	close(fd);
+}
+END_TEST
+
+START_TEST(maps_no_part_that_sticks_out)
+{
+	struct fgv_window window;
+	int fd = memfd_create("region", MFD_CLOEXEC);
+
+	fgv_window_layout(&window, LEN, LANES);
+	ck_assert_int_eq(ftruncate(fd, LEN + FGV_PAGE_BYTES), 0);
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, 2 * FGV_PAGE_BYTES), -EINVAL);
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, LEN + 2 * FGV_PAGE_BYTES), -EINVAL);
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, UINT64_MAX - LEN + 1), -EINVAL);
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, 1), -EINVAL);
+	ck_assert_int_eq(fgv_window_format(&window, fd, 2 * FGV_PAGE_BYTES), -EINVAL);
+	ck_assert_ptr_null(window.base);
+	ck_assert_int_eq(fgv_window_map_at(&window, fd, FGV_PAGE_BYTES), 0);
+	fgv_window_unmap(&window);
+	close(fd);
+}
+END_TEST
+
 static uint8_t memory[2 * FGV_PAGE_BYTES];
 
 static const struct {
@@ -261,6 +308,8 @@ int main(void)
 	tcase_add_test(tcase, creates_formatted);
 	tcase_add_test(tcase, is_sealed);
 	tcase_add_test(tcase, maps_only_what_is_long_enough);
+	tcase_add_test(tcase, is_part_of_something_larger);
+	tcase_add_test(tcase, maps_no_part_that_sticks_out);
 	tcase_add_loop_test(tcase, resolves, 0, FGV_ARRAY_LEN(ranges));
 	tcase_add_test(tcase, parts_are_disjoint);
 	suite_add_tcase(suite, tcase);

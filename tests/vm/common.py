@@ -1,6 +1,7 @@
 """What the VM tests share with each other."""
 import os
 import pathlib
+import shutil
 import sys
 import time
 
@@ -15,6 +16,12 @@ class Failure(Exception):
 
 class Skip(Exception):
     """The reason in one line: something of this machine's is missing."""
+
+
+def require(*commands):
+    for command in commands:
+        if not shutil.which(command):
+            raise Skip(f"{command} is not installed")
 
 
 def expect(condition, what):

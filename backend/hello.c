@@ -1,0 +1,40 @@
+/*
+ * Hellos; see hello.h. What follows the version is another version's business.
+ */
+#include "backend/hello.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "api/gpu_wire.h"
+
+_Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry one version");
+
+CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *text, size_t text_len)
+{
+	if (len < sizeof(uint32_t) * 2 || hello->type != FGV_MSG_HELLO) {
+		snprintf(text, text_len, "that was no hello");
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (hello->version != FGV_WIRE_VERSION) {
+		snprintf(text, text_len,
+			 "the program's FairGV speaks version %u, the daemon's version %u",
+			 hello->version, FGV_WIRE_VERSION);
+		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+	}
+	if (len != sizeof(*hello) || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
+	    !memchr(hello->program, 0, sizeof(hello->program))) {
+		snprintf(text, text_len, "the hello is malformed");
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+void fgv_hello_refuse(struct fgv_msg_welcome *welcome, CUresult status, const char *text)
+{
+	*welcome = (struct fgv_msg_welcome){
+		.type = FGV_MSG_WELCOME,
+		.version = FGV_WIRE_VERSION,
+		.status = status,
+	};
+	snprintf(welcome->text, sizeof(welcome->text), "%s", text);
+}

@@ -1,0 +1,111 @@
+/*
+ * The transport of a program in a virtual machine: a file of the guest's kernel module
+ * (guest-kmod/uapi/fairgv.h), which is the window, its doorbell and the connection at once.
+ * A forked child closes its copies; the session ends when the last is gone.
+ */
+#define _GNU_SOURCE
+#include "frontend/client/transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "frontend/client/connect.h"
+#include "guest-kmod/uapi/fairgv.h"
+
+_Static_assert(sizeof(struct fgv_msg_welcome) == FAIRGV_WELCOME_LEN, "uapi");
+
+static const char *device_name(void)
+{
+	const char *name = getenv("FAIRGV_DEVICE");
+
+	return name && *name ? name : FGV_DEVICE_NAME;
+}
+
+static CUresult open_device(struct fgv_greeting *greeting, const struct fgv_failure *failure)
+{
+	const char *name = device_name();
+
+	greeting->connection = fgv_connect_raise(open(name, O_RDWR | O_CLOEXEC));
+	if (greeting->connection < 0)
+		return fgv_connect_fail(failure, fgv_connect_code(errno), "cannot open %s: %s",
+					name, strerror(errno));
+	greeting->doorbell = fcntl(greeting->connection, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	greeting->window = fcntl(greeting->connection, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (greeting->doorbell < 0 || greeting->window < 0)
+		return fgv_connect_fail(failure, fgv_connect_code(errno), "no descriptor: %s",
+					strerror(errno));
+	return CUDA_SUCCESS;
+}
+
+static CUresult explain(const struct fgv_failure *failure, int err)
+{
+	switch (err) {
+	case EBUSY:
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"all sessions of this virtual machine are in use");
+	case ENODEV:
+		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
+					"the virtual GPU has been removed");
+	case ENOTTY:
+		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE, "%s is no FairGV device",
+					device_name());
+	case EPIPE:
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"the backend has ended the session");
+	case ETIMEDOUT:
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"the backend has not answered for %d s", FGV_HANDSHAKE_SEC);
+	default:
+		return fgv_connect_fail(failure, fgv_connect_code(err), "no session from %s: %s",
+					device_name(), strerror(err));
+	}
+}
+
+static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *failure)
+{
+	struct fairgv_open ask = {
+		.wire_version = FGV_WIRE_VERSION,
+		.timeout_ms = FGV_HANDSHAKE_SEC * 1000,
+	};
+	CUresult res = open_device(greeting, failure);
+
+	if (res)
+		return res;
+	snprintf(ask.program, sizeof(ask.program), "%s", program_invocation_short_name);
+	if (ioctl(greeting->connection, FAIRGV_IOC_OPEN, &ask))
+		return explain(failure, errno);
+	memcpy(&greeting->welcome, ask.welcome, sizeof(greeting->welcome));
+	greeting->welcome_len = sizeof(greeting->welcome);
+	return CUDA_SUCCESS;
+}
+
+static int map(struct fgv_window *window, int fd)
+{
+	void *base = mmap(NULL, window->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	window->base = base;
+	return 0;
+}
+
+static CUresult attach(struct fgv_client *client, uint32_t lane, int doorbell)
+{
+	struct fairgv_lane message = {.lane = lane, .eventfd = doorbell};
+
+	if (!ioctl(client->connection, FAIRGV_IOC_LANE, &message))
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_UNKNOWN;
+}
+
+const struct fgv_transport fgv_transport_device = {
+	.greet = greet,
+	.map = map,
+	.attach = attach,
+};

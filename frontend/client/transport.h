@@ -1,0 +1,52 @@
+/*
+ * How a session is got and its lanes attached: over the daemon's socket (socket.c), or
+ * through /dev/fairgv in a virtual machine (device_file.c). connect.c chooses; from then on
+ * all else goes through the window.
+ *
+ * Threads: one at a time connects, and one at a time attaches.
+ */
+#ifndef FGV_CLIENT_TRANSPORT_H
+#define FGV_CLIENT_TRANSPORT_H
+
+#include "frontend/client/session.h"
+
+#define FGV_HANDSHAKE_SEC 60
+
+/* Where to say in words why there is no session. */
+struct fgv_failure {
+	char *text;
+	size_t len;
+};
+
+/* What greeting the host has brought; descriptors that did not come are -1. */
+struct fgv_greeting {
+	int connection; /* hangs up when the session ends */
+	int doorbell;	/* wakes the dispatcher */
+	int window;	/* what maps the window */
+	size_t welcome_len;
+	struct fgv_msg_welcome welcome; /* as it came */
+};
+
+struct fgv_transport {
+	/* Says hello and takes the welcome. The descriptors are the caller's, on failure too. */
+	CUresult (*greet)(struct fgv_greeting *greeting, const struct fgv_failure *failure);
+	/* Sets window->base; 0 or a negative errno. */
+	int (*map)(struct fgv_window *window, int fd);
+	/*
+	 * Gives the host the eventfd that wakes @lane's thread. CUDA_ERROR_UNKNOWN where the
+	 * session is gone; any other failure leaves it as it was.
+	 */
+	CUresult (*attach)(struct fgv_client *client, uint32_t lane, int doorbell);
+};
+
+extern const struct fgv_transport fgv_transport_socket;
+extern const struct fgv_transport fgv_transport_device;
+
+/* Writes why, and returns @code. */
+CUresult fgv_connect_fail(const struct fgv_failure *failure, CUresult code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* What an errno of opening or connecting means to CUDA. */
+CUresult fgv_connect_code(int err);
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * How a window gets a session and loses it: requests in its slot, and the host's answers
+ * (api/region.h). A window that is given back stays in the host's hands until the host
+ * has said FREE, which nobody waits for but who needs that very window.
+ *
+ * Locks: dev->lock for a window's owner and its requests; waiting is done without.
+ */
+#include "internal.h"
+
+#include <linux/jiffies.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+
+static_assert(sizeof(struct fgv_msg_welcome) == FAIRGV_WELCOME_LEN);
+static_assert(sizeof_field(struct fgv_msg_hello, program) == FAIRGV_PROGRAM_MAX);
+
+void fairgv_slot_init(struct fairgv_device *dev)
+{
+	struct fgv_region_slot *slots = dev->region + FGV_REGION_SLOTS_OFF;
+	u32 i;
+
+	for (i = 0; i < dev->window_count; i++) {
+		struct fairgv_window *window = &dev->windows[i];
+
+		window->dev = dev;
+		window->index = i;
+		window->slot = &slots[i];
+		window->serial = READ_ONCE(slots[i].serial);
+		spin_lock_init(&window->bells_lock);
+	}
+}
+
+static void post_locked(struct fairgv_window *window, enum fgv_region_request request)
+{
+	WRITE_ONCE(window->slot->request, request);
+	/* Pairs with the host's acquire: it sees the request and what goes with it. */
+	virt_store_release(&window->slot->serial, ++window->serial);
+	atomic64_inc(&window->dev->control);
+	fairgv_pci_ring(window->dev, 0);
+}
+
+static bool is_answered(struct fairgv_window *window)
+{
+	/* Pairs with the host's release: state and welcome are of this answer. */
+	return virt_load_acquire(&window->slot->answer) == window->serial;
+}
+
+static bool is_free(struct fairgv_window *window)
+{
+	return is_answered(window) && READ_ONCE(window->slot->state) == FGV_SLOT_FREE;
+}
+
+/*
+ * A free window, now the caller's. NULL while the host is about to free one, -EBUSY where
+ * all are in use.
+ */
+static struct fairgv_window *take_locked(struct fairgv_device *dev)
+{
+	struct fairgv_window *result = ERR_PTR(-EBUSY);
+	u32 i;
+
+	for (i = 0; i < dev->window_count; i++) {
+		struct fairgv_window *window = &dev->windows[i];
+
+		if (window->taken)
+			continue;
+		if (is_free(window)) {
+			window->taken = true;
+			return window;
+		}
+		result = NULL;
+	}
+	return result;
+}
+
+static struct fairgv_window *take(struct fairgv_device *dev)
+{
+	struct fairgv_window *window;
+	int idx;
+
+	if (!fairgv_device_enter(dev, &idx))
+		return ERR_PTR(-ENODEV);
+	spin_lock(&dev->lock);
+	window = take_locked(dev);
+	spin_unlock(&dev->lock);
+	fairgv_device_leave(dev, idx);
+	return window;
+}
+
+static int ask(struct fairgv_window *window, const struct fairgv_open *open)
+{
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_HELLO,
+		.version = open->wire_version,
+	};
+	struct fairgv_device *dev = window->dev;
+	int idx;
+
+	strscpy_pad(hello.program, open->program, sizeof(hello.program));
+	if (!fairgv_device_enter(dev, &idx))
+		return -ENODEV;
+	spin_lock(&dev->lock);
+	window->slot->hello = hello;
+	post_locked(window, FGV_SLOT_OPEN);
+	spin_unlock(&dev->lock);
+	fairgv_device_leave(dev, idx);
+	return 0;
+}
+
+/* Also true where no answer will come. */
+static bool has_answer(struct fairgv_window *window)
+{
+	bool answered = true;
+	int idx;
+
+	if (!fairgv_device_enter(window->dev, &idx))
+		return true;
+	answered = is_answered(window);
+	fairgv_device_leave(window->dev, idx);
+	return answered;
+}
+
+/* 0 with a session, 1 without one; takes a copy of the host's welcome. */
+static int read_answer(struct fairgv_window *window, struct fairgv_open *open)
+{
+	struct fgv_msg_welcome welcome;
+	u32 state;
+	int idx;
+
+	if (!fairgv_device_enter(window->dev, &idx))
+		return -ENODEV;
+	state = READ_ONCE(window->slot->state);
+	memcpy(&welcome, &window->slot->welcome, sizeof(welcome));
+	fairgv_device_leave(window->dev, idx);
+	if (state != FGV_SLOT_READY && state != FGV_SLOT_REFUSED)
+		return -EPIPE;
+	memcpy(open->welcome, &welcome, sizeof(welcome));
+	window->lanes = min_t(u32, welcome.lanes, FGV_LANES_MAX);
+	return state == FGV_SLOT_REFUSED;
+}
+
+/* The time that is left, or -ETIMEDOUT or -EINTR. */
+static long as_error(long left)
+{
+	return left > 0 ? left : left ? -EINTR : -ETIMEDOUT;
+}
+
+static int ask_and_wait(struct fairgv_window *window, struct fairgv_open *open, long left)
+{
+	int err = ask(window, open);
+
+	if (err)
+		return err;
+	left = as_error(wait_event_killable_timeout(window->dev->wait, has_answer(window), left));
+	return left < 0 ? left : read_answer(window, open);
+}
+
+int fairgv_slot_open(struct fairgv_device *dev, struct fairgv_open *open,
+		     struct fairgv_window **result)
+{
+	long left = msecs_to_jiffies(open->timeout_ms);
+	struct fairgv_window *window = NULL;
+	int answer;
+
+	left = as_error(wait_event_killable_timeout(dev->wait, (window = take(dev)), left));
+	if (IS_ERR(window))
+		return PTR_ERR(window);
+	if (!window)
+		return left;
+	answer = ask_and_wait(window, open, left);
+	if (answer) {
+		fairgv_slot_close(window);
+		return min(answer, 0);
+	}
+	open->window_len = dev->window_len;
+	open->window = window->index;
+	*result = window;
+	return 0;
+}
+
+void fairgv_slot_close(struct fairgv_window *window)
+{
+	struct fairgv_device *dev = window->dev;
+	int idx;
+
+	if (!fairgv_device_enter(dev, &idx))
+		return;
+	spin_lock(&dev->lock);
+	window->taken = false;
+	post_locked(window, FGV_SLOT_CLOSE);
+	spin_unlock(&dev->lock);
+	fairgv_device_leave(dev, idx);
+}
+
+void fairgv_slot_close_all(struct fairgv_device *dev)
+{
+	u32 i;
+
+	spin_lock(&dev->lock);
+	for (i = 0; i < dev->window_count; i++)
+		if (!is_free(&dev->windows[i]))
+			post_locked(&dev->windows[i], FGV_SLOT_CLOSE);
+	spin_unlock(&dev->lock);
+}
+
+int fairgv_slot_check(struct fairgv_window *window)
+{
+	int idx, err = 0;
+
+	if (!fairgv_device_enter(window->dev, &idx))
+		return -ENODEV;
+	if (READ_ONCE(window->slot->state) != FGV_SLOT_READY)
+		err = -EPIPE;
+	fairgv_device_leave(window->dev, idx);
+	return err;
+}
