@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,12 @@
 
 #define PROTOCOL_VERSION 0
 #define MEMORY		 (-1)
+
+/*
+ * A version that no QEMU knows: it says so and ends. At a mere hang-up QEMU 7.2 reads on and
+ * on, without an end.
+ */
+#define REFUSAL (-1)
 
 /* Descriptors may be freed by somebody else: look again after this time. */
 #define ACCEPT_PAUSE_NS FGV_NS_PER_SEC
@@ -191,6 +198,27 @@ static bool admits(const struct fgv_ivshmem_server *server, const struct ucred *
 	return peer->uid == geteuid() || peer->uid == server->vm->config->ivshmem_user;
 }
 
+/* Whether the QEMU that is connected lives: its end and the next one may come at once. */
+static bool has_qemu(struct fgv_ivshmem_server *server)
+{
+	struct pollfd hangup = {.events = POLLRDHUP};
+
+	if (!server->qemu)
+		return false;
+	hangup.fd = server->qemu->watch.fd;
+	if (poll(&hangup, 1, 0) > 0)
+		drop(server->qemu, "has gone");
+	return server->qemu;
+}
+
+static void refuse(int fd)
+{
+	int64_t message = (int64_t)htole64((uint64_t)REFUSAL);
+
+	fgv_fds_send(fd, &message, sizeof(message), NULL, 0);
+	close(fd);
+}
+
 /* Lets who has connected in, or says in the log why not; @fd is taken over if so. */
 static bool judge(struct fgv_ivshmem_server *server, int fd)
 {
@@ -204,7 +232,7 @@ static bool judge(struct fgv_ivshmem_server *server, int fd)
 		return false;
 	if (!admits(server, &peer)) {
 		why = "that user may not run it";
-	} else if (server->qemu) {
+	} else if (has_qemu(server)) {
 		why = "there is one already";
 	} else {
 		ret = begin_qemu(server, fd, &peer);
@@ -234,7 +262,7 @@ static void connection_ready(struct fgv_watch *watch, uint32_t events)
 	(void)events;
 	if (fd >= 0) {
 		if (!judge(server, fd))
-			close(fd);
+			refuse(fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		pause_accepting(server, errno);
 	}

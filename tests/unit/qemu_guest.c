@@ -61,6 +61,15 @@ static int64_t receive(int connection, int *fd)
 	return (int64_t)le64toh(message);
 }
 
+void qemu_guest_expect_refusal(int fd)
+{
+	char byte;
+
+	ck_assert_int_lt(receive(fd, NULL), 0); /* a version, and none that QEMU knows */
+	ck_assert_int_eq(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+}
+
 static void map_region(struct qemu_guest *guest)
 {
 	struct stat file;

@@ -22,8 +22,10 @@ struct qemu_guest {
 	int bells[2][QEMU_GUEST_VECTORS_MAX]; /* by peer */
 };
 
-/* A connection, and nothing said yet; @uid: made as that user. */
+/* A connection, and nothing read yet. */
 int qemu_guest_connect(const char *path);
+/* It must be told that it is refused, so that QEMU notices. Closes it. */
+void qemu_guest_expect_refusal(int fd);
 
 /* Connects, and takes the region. */
 void qemu_guest_attach(struct qemu_guest *guest, const char *path);

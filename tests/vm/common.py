@@ -2,6 +2,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import time
 
@@ -41,7 +42,10 @@ def wait_until(condition, what):
 
 
 def main(run):
-    """Ends with 77 where a test cannot be run here, with 1 where it failed."""
+    """Ends with 77 where a test cannot be run here, with 1 where it failed. A test that is told
+    to end leaves no guest behind either.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         run()
     except Skip as skip:
