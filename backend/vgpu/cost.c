@@ -14,6 +14,12 @@ static uint32_t within(double ns)
 	return ns < NS_MIN ? NS_MIN : ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
 }
 
+void fgv_cost_learn_first(struct fgv_costs *costs, uint16_t place, uint64_t others_ns,
+			  uint64_t measured_ns)
+{
+	costs->ns[place] = within((double)measured_ns - (double)others_ns);
+}
+
 void fgv_cost_learn(struct fgv_costs *costs, const uint16_t *places, unsigned count,
 		    uint64_t predicted_ns, uint64_t measured_ns)
 {
@@ -21,14 +27,9 @@ void fgv_cost_learn(struct fgv_costs *costs, const uint16_t *places, unsigned co
 
 	if (ratio > RATIO_MAX)
 		ratio = RATIO_MAX;
-	/* What is new can't be told from what it was measured with. */
-	for (unsigned i = 0; i < count && count > 1; i++) {
-		if (!costs->ns[places[i]])
-			return;
-	}
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t *known = &costs->ns[places[i]];
 
-		*known = within(*known ? *known * (1 + ratio) / 2 : (double)measured_ns);
+		*known = within(*known * (1 + ratio) / 2);
 	}
 }

@@ -21,17 +21,23 @@ struct fgv_costs {
 };
 
 /* The place of requests of @kind, an operation or a function's handle, that are of @size. */
-static inline uint32_t fgv_cost_place(uint32_t kind, uint64_t size)
+static inline uint16_t fgv_cost_place(uint32_t kind, uint64_t size)
 {
 	uint32_t magnitude = size ? 64 - (uint32_t)__builtin_clzll(size) : 0;
 
-	return (kind * 0x9e3779b1u + magnitude * 0x85ebca6bu) >> 22;
+	return (uint16_t)((kind * 0x9e3779b1u + magnitude * 0x85ebca6bu) >> 22);
 }
 
 /*
- * Requests of these places, whose predicted cost was @predicted_ns in all, took
- * @measured_ns. A place that was never measured takes that as it is, if it is alone; the others
- * come halfway.
+ * A request of @place, which was never measured, took @measured_ns together with others whose
+ * predicted cost was @others_ns.
+ */
+void fgv_cost_learn_first(struct fgv_costs *costs, uint16_t place, uint64_t others_ns,
+			  uint64_t measured_ns);
+
+/*
+ * Requests of these places, all of which were measured before and whose predicted cost was
+ * @predicted_ns in all, took @measured_ns. Each place comes halfway.
  */
 void fgv_cost_learn(struct fgv_costs *costs, const uint16_t *places, unsigned count,
 		    uint64_t predicted_ns, uint64_t measured_ns);

@@ -112,6 +112,24 @@ static void merge(struct fgv_mark *all, const struct fgv_mark *mark)
 		note_kind(all, mark->places[i]);
 	if (mark->kinds > FGV_MARK_KINDS)
 		all->kinds = mark->kinds;
+	if (mark->has_first) {
+		all->has_first = true;
+		all->first_place = mark->first_place;
+	}
+}
+
+/*
+ * A kind that was never measured is taken to be as long as a slice, so nothing more is let
+ * through before its request is done: there is no second such kind in a measurement.
+ */
+static void learn(struct fgv_gate *gate, const struct fgv_mark *done, uint64_t measured_ns)
+{
+	if (done->has_first)
+		fgv_cost_learn_first(&gate->costs, done->first_place,
+				     done->predicted_ns - gate->slice_ns, measured_ns);
+	else if (done->kinds <= FGV_MARK_KINDS)
+		fgv_cost_learn(&gate->costs, done->places, done->kinds, done->predicted_ns,
+			       measured_ns);
 }
 
 /* The work of @done is done. */
@@ -119,9 +137,7 @@ static void retire(struct fgv_gate *gate, const struct fgv_mark *done)
 {
 	uint64_t now_ns = fgv_now_ns();
 
-	if (done->kinds <= FGV_MARK_KINDS)
-		fgv_cost_learn(&gate->costs, done->places, done->kinds, done->predicted_ns,
-			       now_ns - gate->passed_ns);
+	learn(gate, done, now_ns - gate->passed_ns);
 	gate->ahead_ns -= done->predicted_ns;
 	gate->finished = done->last;
 	gate->passed_ns = now_ns;
@@ -192,22 +208,29 @@ static int look_at_marks(struct fgv_session *session)
 
 /* --- Letting work through -------------------------------------------------- */
 
-void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
+/* What @request is taken to cost; its kind is noted with the open mark. */
+static uint64_t predict(struct fgv_gate *gate, const struct fgv_request *request)
 {
-	struct fgv_gate *gate = &session->gate;
 	uint32_t kind = request->subject ? request->subject : request->op;
-	uint32_t place = fgv_cost_place(kind, request->amount);
+	uint16_t place = fgv_cost_place(kind, request->amount);
 	uint64_t ns = gate->costs.ns[place];
 
 	if (!request->subject && !request->amount)
-		ns = TRIFLE_NS;
-	else if (!ns && gate->open.last)
-		mark(session);
-	/* What was never measured is measured alone, and taken to be as long as a slice. */
-	if (!ns)
-		ns = gate->slice_ns;
-	if (ns != TRIFLE_NS)
-		note_kind(&gate->open, (uint16_t)place);
+		return TRIFLE_NS;
+	if (ns) {
+		note_kind(&gate->open, place);
+		return ns;
+	}
+	gate->open.has_first = true;
+	gate->open.first_place = place;
+	return gate->slice_ns;
+}
+
+void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
+{
+	struct fgv_gate *gate = &session->gate;
+	uint64_t ns = predict(gate, request);
+
 	if (!fgv_gate_has_work(gate)) {
 		gate->passed_ns = fgv_now_ns();
 		if (!gate->since_ns)

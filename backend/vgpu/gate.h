@@ -32,7 +32,9 @@ struct fgv_mark {
 	uint64_t last;	       /* number of its last request */
 	uint64_t predicted_ns; /* of all its requests */
 	uint16_t places[FGV_MARK_KINDS];
-	uint8_t kinds; /* more than there is room for: nothing is learned */
+	uint8_t kinds;	/* more than there is room for: nothing is learned of them */
+	bool has_first; /* a request of a kind that was never measured */
+	uint16_t first_place;
 };
 
 struct fgv_gate {
