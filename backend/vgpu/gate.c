@@ -256,13 +256,22 @@ static void say_wants(struct fgv_gate *gate, bool wants)
 	__atomic_store_n(&gate->grant->wants, wants, __ATOMIC_RELEASE);
 }
 
+static bool lingers(struct fgv_gate *gate)
+{
+	if (gate->linger_ns && fgv_now_ns() >= gate->linger_ns)
+		gate->linger_ns = 0;
+	return gate->linger_ns != 0;
+}
+
 /* Without the grant: asks for it, or asks no more. */
 static int ask(struct fgv_gate *gate)
 {
+	bool wants = gate->blocked || lingers(gate);
+
 	gate->room_ns = 0;
-	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == gate->blocked)
+	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == wants)
 		return 0;
-	say_wants(gate, gate->blocked);
+	say_wants(gate, wants);
 	ring_daemon(gate);
 	return 1;
 }
@@ -292,16 +301,29 @@ static void set_online(struct fgv_session *session, bool online)
 		fgv_lanes_wake(session->lanes);
 }
 
-static int give_back(struct fgv_session *session, uint64_t now_ns)
+static int give_back(struct fgv_gate *gate, uint64_t now_ns, bool more)
 {
-	struct fgv_gate *gate = &session->gate;
-
 	stop_clock(gate, now_ns);
 	gate->room_ns = 0;
-	say_wants(gate, gate->blocked || fgv_lanes_any_ordered(session->lanes));
+	say_wants(gate, more);
 	move(gate, FGV_GRANT_NONE);
 	ring_daemon(gate);
 	return 1;
+}
+
+/*
+ * Its slice is used up. Who has just got a reply has nothing to do for a moment, but would
+ * have gone on: it keeps its place in the queue for as long as it might have kept the GPU.
+ */
+static int give_back_used_up(struct fgv_gate *gate, uint64_t now_ns)
+{
+	gate->linger_ns = now_ns + gate->idle_ns;
+	return give_back(gate, now_ns, true);
+}
+
+static int give_back_idle(struct fgv_session *session, uint64_t now_ns)
+{
+	return give_back(&session->gate, now_ns, fgv_lanes_any_ordered(session->lanes));
 }
 
 /* Whether a holder with a limit has been without work for so long that it gives back. */
@@ -335,9 +357,9 @@ static int hold(struct fgv_session *session)
 	else if (!undrained)
 		gate->room_ns = fgv_min_u64(gate->limit_ns - at_ns, gate->slice_ns);
 	if (gate->room_ns == 0 && (undrained || !fgv_gate_has_work(gate)))
-		return give_back(session, now_ns);
+		return give_back_used_up(gate, now_ns);
 	if (is_idle(gate, now_ns) && !(gate->grant->flags & FGV_GRANT_KEEP))
-		return give_back(session, now_ns);
+		return give_back_idle(session, now_ns);
 	return 0;
 }
 
@@ -422,7 +444,8 @@ bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is
 	*limit_ns = UINT64_MAX;
 	switch (fgv_grant_state(gate->word)) {
 	case FGV_GRANT_NONE:
-		return !__atomic_load_n(&gate->grant->is_next, __ATOMIC_RELAXED);
+		return !gate->linger_ns &&
+		       !__atomic_load_n(&gate->grant->is_next, __ATOMIC_RELAXED);
 	case FGV_GRANT_BUSY:
 		if (!fgv_gate_has_work(gate))
 			return is_alone && !gate->blocked && lend(gate);

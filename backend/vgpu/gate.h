@@ -52,6 +52,7 @@ struct fgv_gate {
 	uint64_t since_ns;  /* use counts from here; 0: it does not */
 	uint64_t passed_ns; /* when the mark before the oldest passed, or its work began */
 	uint64_t used_ns;   /* but for what since_ns counts */
+	uint64_t linger_ns; /* it goes on asking until then, work or not; 0: it does not */
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
 	bool online;	    /* the guest was told that the GPU is its own, or about to be */
 	bool woke;	    /* the last reply woke a thread that slept */

@@ -6,15 +6,28 @@
 #include <cuda.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "backend/vgpu/cost.h"
 #include "backend/vgpu/held.h"
 #include "shmring/park.h"
 #include "tests/unit/vgpu_guest.h"
 
-#define BYTES (8u << 20)
+#define BYTES	    (8u << 20)
+#define PATIENCE_MS 60000
 
 static struct vgpu vgpu;
 static uint64_t memory;
+
+/* Who has used a slice up goes on asking for a moment. */
+static void await_no_wish(void)
+{
+	int waited_ms = 0;
+
+	while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
+		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
+		poll(NULL, 0, 1);
+	}
+}
 
 /* The grant is not with the process, and 8 MiB of the GPU's memory are. */
 static void setup(void)
@@ -28,6 +41,7 @@ static void setup(void)
 	memory = reply.address;
 	vgpu_grant(&vgpu, 0);
 	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	await_no_wish();
 }
 
 static void teardown(void)
@@ -150,6 +164,44 @@ START_TEST(gives_back_without_work)
 	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
 	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
 	ck_assert_uint_gt(used_ns(), 0);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+}
+END_TEST
+
+/* No more and no fewer than @count since the bell was cleared. */
+static void await_rings(uint64_t count)
+{
+	uint64_t rings = 0, more;
+	int waited_ms = 0;
+
+	while (rings < count) {
+		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
+		if (read(vgpu.sched_bell_fd, &more, sizeof(more)) == sizeof(more))
+			rings += more;
+		else
+			poll(NULL, 0, 1);
+	}
+	ck_assert_uint_eq(rings, count);
+}
+
+/*
+ * A program that has just got its reply when the slice ends has nothing more to do, but asks on.
+ * If nothing follows, the wish is withdrawn: the daemon is rung for the first wish, for the end of
+ * the slice, and for that.
+ */
+START_TEST(lingers_behind_its_slice)
+{
+	struct fgv_mem_info_reply reply;
+
+	/* A reply comes behind all rings so far. */
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
+	fgv_doorbell_clear(vgpu.sched_bell_fd);
+	fill(0, 1);
+	while (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE))
+		poll(NULL, 0, 1);
+	vgpu_grant(&vgpu, 1);
+	await_rings(3);
+	ck_assert_int_eq(fgv_grant_state(fgv_grant_load(vgpu.grant)), FGV_GRANT_NONE);
 	ck_assert_uint_eq(vgpu.grant->wants, 0);
 }
 END_TEST
@@ -373,6 +425,7 @@ int main(void)
 	tcase_add_test(gate, gives_back_when_told_to);
 	tcase_add_test(gate, gives_back_after_its_slice);
 	tcase_add_test(gate, gives_back_without_work);
+	tcase_add_test(gate, lingers_behind_its_slice);
 	tcase_add_test(gate, keeps_the_grant_where_it_may);
 	tcase_add_test(gate, gives_back_by_the_clock);
 	tcase_add_test(gate, synchronizes_over_slices);
