@@ -25,6 +25,10 @@
  * any CLOSE; a request that has been overtaken gets no answer. The guest takes every state
  * but READY for the session's end.
  *
+ * When the host leaves the region for good, however that comes, it says so in the head and
+ * rings vector 0: all sessions have ended, and no request is answered any more. A region that
+ * has been left stays so; the guest gets another one with another device.
+ *
  * Doorbells are ivshmem's. Peer FGV_REGION_HOST is the host: vector 0 is the daemon's,
  * vector 1 + w wakes the dispatcher of window w. The guest's own vectors: 0 says that a
  * slot has changed, 1 + w wakes the threads of window w.
@@ -35,7 +39,7 @@
 #include "api/wire.h"
 
 #define FGV_REGION_MAGIC   0x52564746u /* "FGVR" */
-#define FGV_REGION_VERSION 1
+#define FGV_REGION_VERSION 2
 #define FGV_REGION_HOST	   0 /* ivshmem peers */
 #define FGV_REGION_GUEST   1
 #define FGV_REGION_WINDOWS_MAX 63
@@ -44,7 +48,7 @@
 enum fgv_region_state { FGV_SLOT_FREE, FGV_SLOT_READY, FGV_SLOT_REFUSED, FGV_SLOT_GONE };
 enum fgv_region_request { FGV_SLOT_NONE, FGV_SLOT_OPEN, FGV_SLOT_CLOSE };
 
-/* Written by the host before the guest sees the region. */
+/* Written by the host before the guest sees the region; but for the word that it writes last. */
 struct fgv_region_head {
 	uint32_t magic;
 	uint32_t version;
@@ -52,7 +56,8 @@ struct fgv_region_head {
 	uint32_t windows;
 	uint64_t window_len;
 	uint64_t windows_off;
-	uint32_t reserved[8];
+	uint32_t host_gone; /* 1: it has left */
+	uint32_t reserved[7];
 };
 _Static_assert(sizeof(struct fgv_region_head) == FGV_CACHE_LINE, "region");
 

@@ -30,7 +30,7 @@
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 3
+#define FGV_WIRE_VERSION 4
 
 #define FGV_SLOT_BYTES	   64
 #define FGV_SLOT_INLINE	   40
@@ -103,7 +103,9 @@ _Static_assert(sizeof(struct fgv_window_head) == 3 * FGV_CACHE_LINE, "three writ
 struct fgv_lane_head {
 	/* Written by the guest: what the lane's thread sleeps for, an enum fgv_park. */
 	uint32_t guest_parked;
-	uint8_t reserved[FGV_CACHE_LINE - 4];
+	/* The same: the id of the thread that uses the lane, as the guest's kernel has it. */
+	uint32_t guest_thread;
+	uint8_t reserved[FGV_CACHE_LINE - 8];
 };
 _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
 

@@ -126,12 +126,14 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 {
 	const struct fgv_sched_stats *sched = &stats->sched;
 	json_t *figures = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "gpu_ns",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "gpu_ns",
 		integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
-		integer(stats->stalls), "sync_calls", integer(stats->sync_calls), "requests",
-		integer(account->requests), "round_trips", integer(account->round_trips),
-		"launches", integer(account->launches), "memory_bytes",
+		integer(stats->stalls), "sync_calls", integer(stats->sync_calls), "favoured",
+		integer(stats->favoured), "requests", integer(account->requests), "round_trips",
+		integer(account->round_trips), "launches", integer(account->launches),
+		"doorbells_rung", integer(account->doorbells_rung), "doorbells_received",
+		integer(account->doorbells_received), "memory_bytes",
 		integer(account->memory_bytes), "wait", wait_of(&sched->wait));
 
 	return figures ? json_object_update_new(object, figures) : -1;
@@ -150,10 +152,10 @@ static json_t *session_of(const struct fgv_session *session, bool figures)
 	json_t *object;
 
 	fgv_session_look(session, &view);
-	object = json_pack("{s:I, s:o, s:I, s:I, s:I, s:s}", "number", integer(view.number),
+	object = json_pack("{s:I, s:o, s:I, s:I, s:I, s:s, s:b}", "number", integer(view.number),
 			   "program", string(view.program), "pid", (json_int_t)view.pid, "vgpu_pid",
 			   (json_int_t)view.vgpu_pid, "uid", (json_int_t)view.uid, "state",
-			   state_name(&view.stats));
+			   state_name(&view.stats), "interactive", view.stats.interactive);
 	if (!object || !figures || !add_figures(object, &view.account, &view.stats))
 		return object;
 	json_decref(object);

@@ -10,9 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include "backend/config_text.h"
 #include "backend/config_values.h"
+#include "backend/qmp.h"
 #include "shmring/window.h"
+
+#define PATH_ROOM sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
 static int read_group(const struct fgv_config_reader *reader, const config_setting_t *group,
 		      bool of_vm, void *values);
@@ -124,22 +128,45 @@ static int check_window(const struct fgv_config_reader *reader, const config_set
 	return 0;
 }
 
-/* Each socket is somebody's alone: @vm's must differ from those before it. */
-static int check_ivshmem(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+/* Refuses @path where it is another socket's, of those before @vm's; @what: its name here. */
+static int check_path(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
+		      const char *what, const char *path)
 {
 	const struct fgv_config *config = reader->config;
 	const config_setting_t *place = config_setting_get_member(vm->place, "ivshmem");
+	char beside[PATH_ROOM];
 
-	if (!strcmp(vm->ivshmem, config->socket))
-		return fgv_config_values_refuse(reader, place, "ivshmem", "is \"socket\" already");
-	if (!strcmp(vm->ivshmem, config->control))
-		return fgv_config_values_refuse(reader, place, "ivshmem", "is \"control\" already");
+	if (!strcmp(path, config->socket))
+		return fgv_config_values_refuse(reader, place, "ivshmem", "%sis \"socket\" already",
+						what);
+	if (!strcmp(path, config->control))
+		return fgv_config_values_refuse(reader, place, "ivshmem",
+						"%sis \"control\" already", what);
 	for (const struct fgv_config_vm *other = config->vms; other < vm; other++) {
-		if (other->ivshmem && !strcmp(other->ivshmem, vm->ivshmem))
+		if (!other->ivshmem)
+			continue;
+		snprintf(beside, sizeof(beside), "%s" FGV_QMP_SUFFIX, other->ivshmem);
+		if (!strcmp(path, other->ivshmem) || !strcmp(path, beside))
 			return fgv_config_values_refuse(reader, place, "ivshmem",
-							"is VM \"%s\"'s already", other->name);
+							"%sis VM \"%s\"'s already", what,
+							other->name);
 	}
 	return 0;
+}
+
+/* Each socket is somebody's alone, and so is the one beside @vm's, for QMP. */
+static int check_ivshmem(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+{
+	const config_setting_t *place = config_setting_get_member(vm->place, "ivshmem");
+	char beside[PATH_ROOM];
+	int ret;
+
+	if (snprintf(beside, sizeof(beside), "%s" FGV_QMP_SUFFIX, vm->ivshmem) >= (int)PATH_ROOM)
+		return fgv_config_values_refuse(reader, place, "ivshmem",
+						"longer than %zu characters",
+						PATH_ROOM - sizeof(FGV_QMP_SUFFIX));
+	ret = check_path(reader, vm, "", vm->ivshmem);
+	return ret ? ret : check_path(reader, vm, "with " FGV_QMP_SUFFIX " behind it ", beside);
 }
 
 static int check_sockets(const struct fgv_config_reader *reader)

@@ -64,6 +64,9 @@ struct fgv_config {
 	uint64_t idle_ns;
 	uint64_t awake_lead_ns;
 	uint64_t hang_ns; /* 0: never */
+	bool cosched;	  /* favour vCPUs as far as the kernel allows it; else never */
+	uint64_t interactive_calls;
+	uint64_t interactive_window_ns;
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */
@@ -84,6 +87,7 @@ enum fgv_config_type {
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,
+	FGV_CONFIG_COSCHED, /* auto or off, a switch */
 	FGV_CONFIG_NAME,
 	FGV_CONFIG_USER,
 	FGV_CONFIG_USERS,

@@ -40,6 +40,13 @@ static const struct fgv_config_key keys[] = {
 	 "300us", "the next in line is awake this long before its turn"},
 	{"hang", false, FGV_CONFIG_TIMEOUT, TOP(hang_ns), 100 * MS, 3600 * S, 10 * S, "10s",
 	 "a program that keeps the GPU this much too long is ended; 0: never"},
+	{"cosched", false, FGV_CONFIG_COSCHED, TOP(cosched), 0, 0, true, "auto",
+	 "auto, or off: whether vCPUs of interactive programs are favoured while they have the "
+	 "GPU"},
+	{"interactive_calls", false, FGV_CONFIG_NUMBER, TOP(interactive_calls), 0, 1000000, 10,
+	 "10", "interactive is who waits for the GPU more often than this ..."},
+	{"interactive_window", false, FGV_CONFIG_DURATION, TOP(interactive_window_ns), 100 * US, S,
+	 10 * MS, "10ms", "... in so long a time of having it"},
 	{"context", false, FGV_CONFIG_CONTEXT, TOP(context), 0, 0, 0, "isolated",
 	 "isolated, or mps: programs are clients of an MPS server"},
 	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,

@@ -164,6 +164,20 @@ static int read_context(const struct fgv_config_reader *reader, const struct fgv
 	return 0;
 }
 
+static int read_cosched(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			const config_setting_t *setting, bool *value)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (strcmp(text, "auto") != 0 && strcmp(text, "off") != 0)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is none of auto, off", text);
+	*value = !strcmp(text, "auto");
+	return 0;
+}
+
 static int read_gpu(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
 		    const config_setting_t *setting, struct fgv_gpu_choice *choice)
 {
@@ -295,6 +309,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_policy(reader, key, setting, value);
 	case FGV_CONFIG_CONTEXT:
 		return read_context(reader, key, setting, value);
+	case FGV_CONFIG_COSCHED:
+		return read_cosched(reader, key, setting, value);
 	case FGV_CONFIG_NAME:
 		return read_name(reader, key, setting, value);
 	case FGV_CONFIG_USER:
@@ -327,6 +343,7 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 		*(uint64_t *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_SWITCH:
+	case FGV_CONFIG_COSCHED:
 		*(bool *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_PATH:

@@ -233,16 +233,23 @@ void fgv_devices_stop(struct fgv_devices *devices)
 		fgv_gpusched_destroy(devices->list[i].sched);
 		devices->list[i].sched = NULL;
 	}
+	fgv_cosched_fini(&devices->cosched);
 }
 
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config)
 {
 	struct fgv_gpusched_config sched = {.policy = config->policy, .hang_ns = config->hang_ns};
-	int ret = 0;
+	int ret = fgv_cosched_init(&devices->cosched);
 
+	if (ret)
+		return ret;
+	if (config->cosched)
+		sched.cosched = &devices->cosched;
 	fgv_sched_params_init(&sched.params);
 	sched.params.slice_ns = config->slice_ns;
 	sched.params.awake_lead_ns = config->awake_lead_ns;
+	sched.params.interactive_calls = (uint32_t)config->interactive_calls;
+	sched.params.interactive_window_ns = config->interactive_window_ns;
 	for (size_t i = 0; i < devices->count && !ret; i++)
 		ret = fgv_gpusched_create(&devices->list[i].sched, &sched);
 	if (ret)

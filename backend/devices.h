@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include "backend/config.h"
+#include "backend/cosched.h"
 
 struct fgv_gpusched;
 
@@ -25,6 +26,7 @@ struct fgv_device {
 
 struct fgv_devices {
 	size_t count;
+	struct fgv_cosched cosched; /* while their schedulers run */
 	struct fgv_device list[FGV_GPU_DEVICES_MAX];
 };
 

@@ -176,6 +176,7 @@ int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_con
 	gpusched->config = *config;
 	pthread_mutex_init(&gpusched->lock, NULL);
 	LIST_INIT(&gpusched->holders);
+	LIST_INIT(&gpusched->favoured);
 	ret = fgv_sched_create(&gpusched->sched, config->policy, &config->params, fgv_now_ns());
 	if (ret)
 		goto free_gpusched;
@@ -331,6 +332,8 @@ int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *labe
 	if (!session)
 		return -ENOMEM;
 	session->vgpu = vgpu;
+	session->favour = FGV_GPUSCHED_NOBODY;
+	session->vcpu = FGV_GPUSCHED_NOBODY;
 	snprintf(session->label, sizeof(session->label), "%s", label);
 	ret = open_session(session);
 	if (ret)
@@ -348,6 +351,38 @@ close_session:
 free_session:
 	free(session);
 	return ret;
+}
+
+void fgv_gpusched_session_guest(struct fgv_gpusched_session *session,
+				const struct fgv_cosched_owner *owner)
+{
+	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
+	struct fgv_cosched_guest *guest = NULL;
+
+	if (gpusched->config.cosched)
+		guest = fgv_cosched_attach(gpusched->config.cosched, owner);
+	pthread_mutex_lock(&gpusched->lock);
+	session->guest = guest;
+	pthread_mutex_unlock(&gpusched->lock);
+}
+
+void fgv_gpusched_find_vcpu(struct fgv_gpusched_session *session)
+{
+	pthread_mutex_t *lock = &session->vgpu->gpusched->lock;
+	pid_t thread;
+	int32_t vcpu;
+
+	if (!session->guest)
+		return;
+	pthread_mutex_lock(lock);
+	vcpu = fgv_cosched_asks(session->guest);
+	pthread_mutex_unlock(lock);
+	if (vcpu == FGV_GPUSCHED_NOBODY)
+		return;
+	thread = fgv_cosched_find(session->guest, vcpu);
+	pthread_mutex_lock(lock);
+	fgv_cosched_learn(session->guest, vcpu, thread);
+	pthread_mutex_unlock(lock);
 }
 
 void fgv_gpusched_session_started(struct fgv_gpusched_session *session, pid_t pid)
@@ -370,6 +405,8 @@ static void add_session(struct fgv_gpusched_stats *stats,
 
 	stats->stalls += __atomic_load_n(&grant->stalls, __ATOMIC_RELAXED);
 	stats->sync_calls += __atomic_load_n(&grant->sync_calls, __ATOMIC_RELAXED);
+	stats->favoured += session->guest ? fgv_cosched_count(session->guest) : 0;
+	stats->interactive |= fgv_sched_interactive(session->sched);
 	stats->holding |= session->state == SESSION_HOLDING;
 	stats->waiting |= session->state == SESSION_WAITING;
 }
@@ -401,6 +438,7 @@ void fgv_gpusched_vgpu_stats(struct fgv_gpusched_vgpu *vgpu, struct fgv_gpusched
 	pthread_mutex_lock(&vgpu->gpusched->lock);
 	stats->stalls = vgpu->gone_stalls;
 	stats->sync_calls = vgpu->gone_sync_calls;
+	stats->favoured = vgpu->gone_favoured;
 	LIST_FOREACH(session, &vgpu->sessions, vgpu_link) {
 		fgv_gpusched_charge(session);
 		add_session(stats, session);
@@ -422,12 +460,15 @@ void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 	look_at_session(session, &stats);
 	vgpu->gone_stalls += stats.stalls;
 	vgpu->gone_sync_calls += stats.sync_calls;
+	vgpu->gone_favoured += stats.favoured;
 	fgv_sched_detach_session(session->sched, 0, fgv_now_ns());
 	LIST_REMOVE(session, vgpu_link);
 	pthread_mutex_unlock(&gpusched->lock);
 	fgv_doorbell_ring(gpusched->kick_fd);
 	if (last)
 		*last = stats;
+	if (session->guest)
+		fgv_cosched_detach(session->guest);
 	close_session(session);
 	free(session);
 }

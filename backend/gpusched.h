@@ -15,6 +15,8 @@
 #include <sys/types.h>
 #include "scheduler/sched.h"
 
+struct fgv_cosched;
+struct fgv_cosched_owner;
 struct fgv_gpusched;
 struct fgv_gpusched_vgpu;
 struct fgv_gpusched_session;
@@ -23,6 +25,7 @@ struct fgv_gpusched_config {
 	const struct fgv_policy *policy;
 	struct fgv_sched_params params;
 	uint64_t hang_ns; /* a holder that is this late, while others wait, is killed; 0: never */
+	struct fgv_cosched *cosched; /* NULL: no vCPU is favoured; outlives the scheduler */
 };
 
 /* 0 or a negative errno. */
@@ -47,6 +50,13 @@ uint32_t fgv_gpusched_weight(const struct fgv_gpusched_vgpu *vgpu);
 int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *label,
 				struct fgv_gpusched_session **out, int fds[3]);
 
+/* Whose vCPUs are favoured for its turns, if any are. Before it has started; @owner is copied. */
+void fgv_gpusched_session_guest(struct fgv_gpusched_session *session,
+				const struct fgv_cosched_owner *owner);
+
+/* Looks for the vCPU that is to be favoured, if it is not known. When cosched.h's bell rings. */
+void fgv_gpusched_find_vcpu(struct fgv_gpusched_session *session);
+
 /*
  * The process that got the grant; from now on it may be killed: for hanging (hang_ns), or for
  * breaking the rules of grant.h.
@@ -58,6 +68,8 @@ struct fgv_gpusched_stats {
 	struct fgv_sched_stats sched;
 	uint64_t stalls; /* see struct fgv_grant */
 	uint64_t sync_calls;
+	uint64_t favoured; /* times that a vCPU was */
+	bool interactive;  /* CPU-GPU interactive, in the paper's sense (of a vGPU: a session is) */
 	bool holding;
 	bool waiting;
 	bool hung; /* was killed for it (sessions only) */

@@ -1,6 +1,6 @@
 /*
- * The structures shared by gpusched.c (set-up, and the thread) and gpusched_turn.c (what
- * happens in one turn of it). The daemon sees gpusched.h.
+ * The structures shared by gpusched.c (set-up, and the thread), gpusched_turn.c (what
+ * happens in one turn of it) and gpusched_favour.c (coscheduling). The daemon sees gpusched.h.
  */
 #ifndef FGV_BACKEND_GPUSCHED_PRIV_H
 #define FGV_BACKEND_GPUSCHED_PRIV_H
@@ -9,10 +9,12 @@
 #include <sys/queue.h>
 #include "backend/gpusched.h"
 #include "backend/bell.h"
+#include "backend/cosched.h"
 #include "backend/grant.h"
 #include "shmring/spin.h"
 
 #define FGV_GPUSCHED_LABEL_LEN 192
+#define FGV_GPUSCHED_NOBODY    (-1) /* no vCPU is to be favoured, or it is not known which */
 
 struct fgv_gpusched {
 	struct fgv_gpusched_config config;
@@ -25,6 +27,7 @@ struct fgv_gpusched {
 	pthread_mutex_t lock; /* of all below, and of what hangs on it */
 	struct fgv_sched *sched;
 	LIST_HEAD(, fgv_gpusched_session) holders;
+	LIST_HEAD(, fgv_gpusched_session) favoured;
 	struct fgv_gpusched_session *next; /* the one whose is_next is set */
 	uint64_t waited_since_ns;	   /* somebody waits since; 0: nobody does */
 	uint64_t look_ns;		   /* when to look next at the latest */
@@ -36,6 +39,7 @@ struct fgv_gpusched_vgpu {
 	struct fgv_sched_vgpu *sched;
 	LIST_HEAD(, fgv_gpusched_session) sessions;
 	uint64_t gone_stalls, gone_sync_calls; /* of sessions that were detached */
+	uint64_t gone_favoured;
 };
 
 enum fgv_gpusched_state { SESSION_IDLE, SESSION_WAITING, SESSION_HOLDING };
@@ -59,6 +63,13 @@ struct fgv_gpusched_session {
 	uint64_t used_ns; /* what of the report has been charged */
 	uint64_t charged_at_ns;
 	uint64_t sync_calls; /* what of the report has been counted */
+
+	struct fgv_cosched_guest *guest;		/* NULL: it is never favoured */
+	LIST_ENTRY(fgv_gpusched_session) favoured_link; /* while is_favoured */
+	bool is_favoured;				/* or was tried to be */
+	bool is_chosen; /* favour is a new choice, to be carried out */
+	int32_t favour; /* the vCPU to favour; or FGV_GPUSCHED_NOBODY */
+	int32_t vcpu;	/* that the guest waited on last, as it says */
 
 	/* The grant that it holds. */
 	uint32_t flags;
@@ -87,5 +98,16 @@ void fgv_gpusched_leave(struct fgv_gpusched_session *session);
 
 /* Ends a session that breaks the rules, or as soon as it has a process. */
 void fgv_gpusched_condemn(struct fgv_gpusched_session *session, const char *why);
+
+/* The vCPU, or the thread of a local program, that made the last synchronous call; any number. */
+int32_t fgv_gpusched_waiting_vcpu(const struct fgv_gpusched_session *session);
+
+/* Chooses @vcpu to be favoured until the grant, which @session has been given, ends. */
+void fgv_gpusched_favour(struct fgv_gpusched_session *session, int32_t vcpu);
+/* The same where a grant without limit has got one. */
+void fgv_gpusched_limit_favours(struct fgv_gpusched_session *session);
+/* Carries out what was chosen. */
+void fgv_gpusched_settle_favours(struct fgv_gpusched *gpusched);
+void fgv_gpusched_put_back(struct fgv_gpusched_session *session);
 
 #endif

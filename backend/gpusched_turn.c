@@ -80,6 +80,7 @@ static uint64_t take_last_used(struct fgv_gpusched_session *session)
 static void release(struct fgv_gpusched_session *session, uint64_t used_ns, bool more)
 {
 	LIST_REMOVE(session, holder_link);
+	session->favour = FGV_GPUSCHED_NOBODY;
 	session->state = more ? SESSION_WAITING : SESSION_IDLE;
 	fgv_sched_release(session->sched, used_ns, more, session->charged_at_ns);
 }
@@ -155,13 +156,13 @@ static void count_calls(struct fgv_gpusched_session *session)
 	const struct fgv_grant *grant = session->grant;
 	uint64_t calls = __atomic_load_n(&grant->sync_calls, __ATOMIC_RELAXED);
 	uint64_t since = calls - session->sync_calls;
-	uint32_t vcpu = __atomic_load_n(&grant->vcpu, __ATOMIC_RELAXED);
 
 	if (!since)
 		return;
 	session->sync_calls = calls;
+	session->vcpu = fgv_gpusched_waiting_vcpu(session);
 	fgv_sched_sync_calls(session->sched, (uint32_t)fgv_min_u64(since, UINT32_MAX),
-			     (int32_t)vcpu, fgv_now_ns());
+			     session->vcpu, fgv_now_ns());
 }
 
 static bool wants(const struct fgv_gpusched_session *session)
@@ -289,8 +290,10 @@ static void give(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64
 static void limit(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64_t now_ns)
 {
 	set_slice(session, slice_ns, now_ns);
-	if (!take_idle(session))
-		wake(session);
+	if (take_idle(session))
+		return;
+	wake(session);
+	fgv_gpusched_limit_favours(session);
 }
 
 static void announce_next(struct fgv_gpusched_session *session)
@@ -326,6 +329,8 @@ static void decide(struct fgv_gpusched *gpusched, uint64_t now_ns)
 		switch (d.action) {
 		case FGV_SCHED_GRANT:
 			give(session, d.slice_ns, now_ns);
+			if (d.cosched)
+				fgv_gpusched_favour(session, d.vcpu);
 			break;
 		case FGV_SCHED_LIMIT:
 			limit(session, d.slice_ns, now_ns);
@@ -412,6 +417,7 @@ uint64_t fgv_gpusched_turn(struct fgv_gpusched *gpusched, bool *close)
 	is_all = look_at_rung(gpusched);
 	now_ns = fgv_now_ns();
 	decide(gpusched, now_ns);
+	fgv_gpusched_settle_favours(gpusched);
 	if (!anybody_waits(gpusched))
 		gpusched->waited_since_ns = 0;
 	else if (!gpusched->waited_since_ns)
@@ -459,4 +465,5 @@ void fgv_gpusched_leave(struct fgv_gpusched_session *session)
 		forget_next(gpusched);
 	if (session->state == SESSION_HOLDING)
 		release(session, last_use(session), false);
+	fgv_gpusched_put_back(session);
 }

@@ -53,7 +53,7 @@ struct fgv_grant {
 	uint32_t wants;	     /* 1: has work that needs the grant; with NONE: asks for it */
 	uint32_t vcpu;	     /* of the last synchronous call */
 	uint32_t parked;     /* enum fgv_park */
-	uint32_t reserved;
+	uint32_t thread;     /* of the guest, that made the last synchronous call */
 };
 _Static_assert(sizeof(struct fgv_grant) == 3 * FGV_CACHE_LINE, "a line for each writer");
 

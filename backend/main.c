@@ -26,12 +26,15 @@
 #include "backend/loop.h"
 #include "backend/mps.h"
 #include "backend/mps_keeper.h"
+#include "backend/qmp.h"
 #include "backend/session.h"
 #include "backend/transport.h"
 #include "backend/vm.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "qemu-device/herald.h"
 #include "qemu-device/ivshmem.h"
+#include "shmring/park.h"
 
 /* After the end was asked for: when sessions get SIGTERM and SIGKILL, and are given up. */
 #define END_TERM_MS    2000
@@ -64,6 +67,8 @@ static struct {
 	struct fgv_sessions sessions;
 	struct fgv_transport transport;
 	struct fgv_ivshmem ivshmem;
+	struct fgv_qmp qmp;
+	struct fgv_watch vcpus; /* some are to be looked for */
 	struct fgv_admin admin;
 	char control[PATH_MAX]; /* the administrator's socket */
 	struct fgv_mps mps;
@@ -163,6 +168,7 @@ static void begin_end(const char *why)
 	fgv_info("ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
 	fgv_transport_fini(&backend.transport);
+	fgv_qmp_fini(&backend.qmp);
 	fgv_ivshmem_fini(&backend.ivshmem);
 	fgv_admin_fini(&backend.admin);
 	fgv_sessions_end(&backend.sessions);
@@ -194,6 +200,22 @@ static void lifetime_ready(struct fgv_watch *watch, uint32_t events)
 	(void)events;
 	fgv_loop_remove(backend.loop, watch);
 	begin_end("the one that it was started for is gone");
+}
+
+static void vcpus_ready(struct fgv_watch *watch, uint32_t events)
+{
+	(void)events;
+	fgv_doorbell_clear(watch->fd);
+	fgv_sessions_find_vcpus(&backend.sessions);
+}
+
+static int watch_vcpus(void)
+{
+	backend.vcpus = (struct fgv_watch){
+		.fd = backend.devices.cosched.bell_fd,
+		.ready = vcpus_ready,
+	};
+	return fgv_loop_add(backend.loop, &backend.vcpus, EPOLLIN);
 }
 
 static int watch_signals(void)
@@ -237,6 +259,8 @@ static int start_loop(const struct options *options)
 	if (ret)
 		goto close_loop;
 	ret = watch_lifetime(options->private_fd);
+	if (!ret)
+		ret = watch_vcpus();
 	if (ret)
 		goto close_signals;
 	return 0;
@@ -347,9 +371,15 @@ static int start_service(const char *socket)
 			       backend.vm_count, why, sizeof(why));
 	if (ret)
 		goto fini_transport;
+	ret = fgv_qmp_init(&backend.qmp, backend.loop, backend.config.cosched, backend.vms,
+			   backend.vm_count, why, sizeof(why));
+	if (ret)
+		goto fini_ivshmem;
 	ret = start_admin(why, sizeof(why));
 	if (!ret)
 		return 0;
+	fgv_qmp_fini(&backend.qmp);
+fini_ivshmem:
 	fgv_ivshmem_fini(&backend.ivshmem);
 fini_transport:
 	fgv_transport_fini(&backend.transport);
@@ -392,8 +422,10 @@ static uint64_t deadline_ns(void)
 {
 	uint64_t transport_ns = fgv_earlier_ns(fgv_transport_deadline_ns(&backend.transport),
 					       fgv_ivshmem_deadline_ns(&backend.ivshmem));
+	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
+					   fgv_qmp_deadline_ns(&backend.qmp));
 
-	return fgv_earlier_ns(transport_ns, fgv_admin_deadline_ns(&backend.admin));
+	return fgv_earlier_ns(transport_ns, admin_ns);
 }
 
 static void serve(void)
@@ -404,6 +436,7 @@ static void serve(void)
 			break;
 		fgv_transport_tick(&backend.transport);
 		fgv_ivshmem_tick(&backend.ivshmem);
+		fgv_qmp_tick(&backend.qmp, fgv_now_ns());
 		fgv_admin_tick(&backend.admin);
 	}
 }
@@ -495,6 +528,8 @@ int main(int argc, char **argv)
 
 	if (fgv_mps_keeper_asked(argc, argv))
 		return fgv_mps_keeper_run(argv);
+	if (fgv_herald_asked(argc, argv))
+		return fgv_herald_run(argv);
 	fgv_log_init("fairgv-backend");
 	fgv_mps_hide();
 	signal(SIGCHLD, SIG_DFL); /* where it is inherited as ignored, nothing can be waited for */

@@ -5,11 +5,9 @@
 #include "backend/mps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/mps_keeper.h"
+#include "backend/spawn.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -147,35 +146,6 @@ static int name_devices(const struct fgv_devices *devices, char *text, size_t le
 	return ret;
 }
 
-static int spawn_keeper(char **argv, int channel_fd, pid_t *pid)
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
-	int ret;
-
-	if (posix_spawn_file_actions_init(&actions))
-		return -ENOMEM;
-	if (posix_spawnattr_init(&attributes)) {
-		posix_spawn_file_actions_destroy(&actions);
-		return -ENOMEM;
-	}
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETSID);
-	ret = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (!ret)
-		ret = posix_spawn_file_actions_adddup2(&actions, channel_fd, FGV_MPS_KEEPER_FD);
-	if (!ret)
-		ret = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -ret;
-}
-
 static int start_keeper(struct fgv_mps *mps, const char *folder, const char *devices,
 			unsigned ready_ms)
 {
@@ -186,13 +156,15 @@ static int start_keeper(struct fgv_mps *mps, const char *folder, const char *dev
 		[FGV_MPS_KEEPER_DEVICES] = (char *)devices,
 		[FGV_MPS_KEEPER_READY_MS] = ready,
 	};
+	struct fgv_spawn_fd channel = {.its = FGV_MPS_KEEPER_FD};
 	int pair[2];
 	int ret;
 
 	snprintf(ready, sizeof(ready), "%u", ready_ms);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = spawn_keeper(argv, pair[1], &mps->keeper);
+	channel.ours = pair[1];
+	ret = fgv_spawn("/proc/self/exe", argv, &channel, 1, true, &mps->keeper);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);

@@ -6,23 +6,21 @@
 #include "backend/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/cosched.h"
 #include "backend/fds.h"
 #include "backend/mps.h"
+#include "backend/spawn.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
-
-extern char **environ;
 
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
@@ -77,49 +75,6 @@ int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *co
 	ret = find_vgpu(sessions->vgpu_path, sizeof(sessions->vgpu_path));
 	if (ret)
 		snprintf(why, why_len, "%s: %s", sessions->vgpu_path, strerror(-ret));
-	return ret;
-}
-
-/* The child gets nothing of ours but stdout, stderr and its control socket. */
-static int prepare_spawn(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
-			 int control_fd)
-{
-	sigset_t none, all;
-	int ret;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	ret = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (!ret)
-		ret = posix_spawn_file_actions_adddup2(actions, control_fd, FGV_CONTROL_FD);
-	if (!ret)
-		ret = posix_spawnattr_setsigmask(attributes, &none);
-	if (!ret)
-		ret = posix_spawnattr_setsigdefault(attributes, &all);
-	if (!ret)
-		ret = posix_spawnattr_setflags(attributes,
-					       POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	return -ret;
-}
-
-static int spawn_vgpu(const char *path, int control_fd, pid_t *pid)
-{
-	char *argv[] = {"fairgv-vgpu", NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int ret;
-
-	if (posix_spawn_file_actions_init(&actions))
-		return -ENOMEM;
-	if (posix_spawnattr_init(&attributes)) {
-		posix_spawn_file_actions_destroy(&actions);
-		return -ENOMEM;
-	}
-	ret = prepare_spawn(&actions, &attributes, control_fd);
-	if (!ret)
-		ret = -posix_spawn(pid, path, &actions, &attributes, argv, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
 	return ret;
 }
 
@@ -202,15 +157,18 @@ static int hand_over(const struct fgv_sessions *sessions, const struct fgv_sessi
 static int start_process(const struct fgv_sessions *sessions, struct fgv_session *session,
 			 const struct fgv_client *client, const int grant_fds[3])
 {
+	char *argv[] = {"fairgv-vgpu", NULL};
+	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
 	int pair[2];
 	int ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	session->control_fd = pair[0];
+	control.ours = pair[1];
 	ret = hand_over(sessions, session, client, grant_fds);
 	if (!ret)
-		ret = spawn_vgpu(sessions->vgpu_path, pair[1], &session->pid);
+		ret = fgv_spawn(sessions->vgpu_path, argv, &control, 1, false, &session->pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
@@ -220,12 +178,18 @@ static int start_process(const struct fgv_sessions *sessions, struct fgv_session
 static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
 		 const struct fgv_client *client)
 {
+	const struct fgv_cosched_owner owner = {
+		.pid = client->pid,
+		.uid = client->uid,
+		.vcpus = client->window ? &session->vm->vcpus : NULL,
+	};
 	int grant_fds[3];
 	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
 					      grant_fds);
 
 	if (ret)
 		return ret;
+	fgv_gpusched_session_guest(session->sched, &owner);
 	ret = start_process(sessions, session, client, grant_fds);
 	if (ret)
 		fgv_gpusched_detach_session(session->sched, NULL);
@@ -393,6 +357,14 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal)
 
 	LIST_FOREACH(session, &sessions->list, link)
 		kill(session->pid, signal);
+}
+
+void fgv_sessions_find_vcpus(struct fgv_sessions *sessions)
+{
+	struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link)
+		fgv_gpusched_find_vcpu(session->sched);
 }
 
 bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number)

@@ -70,6 +70,9 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
 
+/* Looks for the vCPUs that are to be favoured (cosched.h). When its bell has rung. */
+void fgv_sessions_find_vcpus(struct fgv_sessions *sessions);
+
 /* Whether session @number has a process that has not been reaped. */
 bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number);
 

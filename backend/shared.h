@@ -59,9 +59,10 @@ struct fgv_account {
 	uint64_t requests;
 	uint64_t round_trips;	/* requests that the guest waited for */
 	uint64_t launches;
-	uint64_t doorbells;	/* times that it woke a sleeping guest thread */
-	uint64_t parks;		/* times that the dispatcher slept */
-	uint64_t reserved[2];
+	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
+	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
+	uint64_t parks;			/* times that the dispatcher slept */
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_CACHE_LINE, "one writer a line");
 

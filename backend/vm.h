@@ -17,6 +17,7 @@ struct fgv_vm {
 	struct fgv_gpusched_vgpu *vgpu; /* its share of the device */
 	struct fgv_accounts *accounts;
 	int accounts_fd;
+	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
 	uint64_t taken;		 /* a bit for each account in use */
 	struct fgv_account gone; /* the sum over the sessions that have ended */
 };

@@ -137,13 +137,9 @@ static long ioctl_lane(struct fairgv_file *file, const struct fairgv_lane __user
 
 static long ioctl_counts(struct fairgv_device *dev, struct fairgv_counts __user *user)
 {
-	struct fairgv_counts counts = {
-		.doorbells = atomic64_read(&dev->doorbells),
-		.interrupts = atomic64_read(&dev->interrupts),
-		.control = atomic64_read(&dev->control),
-		.writeback = dev->writeback,
-	};
+	struct fairgv_counts counts;
 
+	fairgv_counts_read(dev, &counts);
 	return copy_to_user(user, &counts, sizeof(counts)) ? -EFAULT : 0;
 }
 
@@ -275,6 +271,7 @@ int fairgv_file_init(struct fairgv_device *dev)
 		.name = "fairgv",
 		.fops = &file_ops,
 		.parent = &dev->pdev->dev,
+		.groups = fairgv_counts_groups,
 		.mode = 0666,
 	};
 	return misc_register(&dev->misc);

@@ -61,6 +61,7 @@ struct fairgv_device {
 
 	/* Woken when a slot may have changed, and by the removal. */
 	wait_queue_head_t wait;
+	unsigned long gone_said; /* bit 0: that the host has gone is in the log */
 	spinlock_t lock; /* who has which window, and their requests */
 
 	atomic64_t doorbells;
@@ -117,6 +118,8 @@ int fairgv_slot_open(struct fairgv_device *dev, struct fairgv_open *open,
 void fairgv_slot_close(struct fairgv_window *window);
 /* Asks the host to take back all windows that are not free, whoever had them. */
 void fairgv_slot_close_all(struct fairgv_device *dev);
+/* Says in the log, once, that the host has gone, if it has; the device is not removed. */
+void fairgv_slot_look_for_host(struct fairgv_device *dev);
 /* Whether the session goes on: 0, -EPIPE, or -ENODEV without a device. Any context. */
 int fairgv_slot_check(struct fairgv_window *window);
 
@@ -127,6 +130,10 @@ int fairgv_slot_check(struct fairgv_window *window);
 int fairgv_bell_add(struct fairgv_window *window, u32 lane, int eventfd);
 void fairgv_bell_drop(struct fairgv_window *window);
 void fairgv_bell_signal(struct fairgv_window *window);
+
+/* counts.c: how often the slow paths were taken; the groups are of sysfs. */
+void fairgv_counts_read(struct fairgv_device *dev, struct fairgv_counts *counts);
+extern const struct attribute_group *fairgv_counts_groups[];
 
 /* file.c: /dev/fairgv appears and goes; ending makes the open files lead nowhere. */
 int fairgv_file_init(struct fairgv_device *dev);

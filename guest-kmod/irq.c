@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The host's doorbells: vector 0 says that a slot has changed, vector 1 + w wakes
- * window w.
+ * The host's doorbells: vector 0 says that a slot has changed, or that the host has gone,
+ * vector 1 + w wakes window w.
  */
 #include "internal.h"
 
@@ -13,6 +13,7 @@ static irqreturn_t slot_changed(int irq, void *arg)
 	u32 i;
 
 	atomic64_inc(&dev->control);
+	fairgv_slot_look_for_host(dev);
 	wake_up_all(&dev->wait);
 	for (i = 0; i < dev->window_count; i++)
 		if (fairgv_slot_check(&dev->windows[i]))

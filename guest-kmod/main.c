@@ -36,6 +36,7 @@ static int start(struct fairgv_device *dev)
 		return err;
 	/* Left over by a kernel before this one, say: nobody here uses them. */
 	fairgv_slot_close_all(dev);
+	fairgv_slot_look_for_host(dev);
 	err = fairgv_file_init(dev);
 	if (err)
 		goto err_irq;

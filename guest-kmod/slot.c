@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <linux/bitops.h>
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
@@ -46,6 +47,15 @@ static bool is_answered(struct fairgv_window *window)
 	return virt_load_acquire(&window->slot->answer) == window->serial;
 }
 
+/* Between enter and leave. */
+static bool host_has_gone(struct fairgv_device *dev)
+{
+	const struct fgv_region_head *head = dev->region;
+
+	/* Pairs with the host's release: it does nothing more here. */
+	return virt_load_acquire(&head->host_gone);
+}
+
 static bool is_free(struct fairgv_window *window)
 {
 	return is_answered(window) && READ_ONCE(window->slot->state) == FGV_SLOT_FREE;
@@ -81,9 +91,13 @@ static struct fairgv_window *take(struct fairgv_device *dev)
 
 	if (!fairgv_device_enter(dev, &idx))
 		return ERR_PTR(-ENODEV);
-	spin_lock(&dev->lock);
-	window = take_locked(dev);
-	spin_unlock(&dev->lock);
+	if (host_has_gone(dev)) {
+		window = ERR_PTR(-EHOSTDOWN);
+	} else {
+		spin_lock(&dev->lock);
+		window = take_locked(dev);
+		spin_unlock(&dev->lock);
+	}
 	fairgv_device_leave(dev, idx);
 	return window;
 }
@@ -116,7 +130,7 @@ static bool has_answer(struct fairgv_window *window)
 
 	if (!fairgv_device_enter(window->dev, &idx))
 		return true;
-	answered = is_answered(window);
+	answered = is_answered(window) || host_has_gone(window->dev);
 	fairgv_device_leave(window->dev, idx);
 	return answered;
 }
@@ -125,14 +139,18 @@ static bool has_answer(struct fairgv_window *window)
 static int read_answer(struct fairgv_window *window, struct fairgv_open *open)
 {
 	struct fgv_msg_welcome welcome;
+	bool gone;
 	u32 state;
 	int idx;
 
 	if (!fairgv_device_enter(window->dev, &idx))
 		return -ENODEV;
+	gone = host_has_gone(window->dev);
 	state = READ_ONCE(window->slot->state);
 	memcpy(&welcome, &window->slot->welcome, sizeof(welcome));
 	fairgv_device_leave(window->dev, idx);
+	if (gone)
+		return -EHOSTDOWN;
 	if (state != FGV_SLOT_READY && state != FGV_SLOT_REFUSED)
 		return -EPIPE;
 	memcpy(open->welcome, &welcome, sizeof(welcome));
@@ -210,8 +228,15 @@ int fairgv_slot_check(struct fairgv_window *window)
 
 	if (!fairgv_device_enter(window->dev, &idx))
 		return -ENODEV;
-	if (READ_ONCE(window->slot->state) != FGV_SLOT_READY)
+	if (host_has_gone(window->dev) || READ_ONCE(window->slot->state) != FGV_SLOT_READY)
 		err = -EPIPE;
 	fairgv_device_leave(window->dev, idx);
 	return err;
+}
+
+void fairgv_slot_look_for_host(struct fairgv_device *dev)
+{
+	if (host_has_gone(dev) && !test_and_set_bit(0, &dev->gone_said))
+		dev_warn(&dev->pdev->dev,
+			 "the host has gone: no program has a GPU until the device is replaced\n");
 }

@@ -18,6 +18,7 @@
 #include "backend/listener.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "qemu-device/herald.h"
 #include "qemu-device/region.h"
 #include "qemu-device/slots.h"
 
@@ -41,6 +42,7 @@ struct qemu {
 	unsigned sent; /* messages of the greeting */
 	struct fgv_region region;
 	struct fgv_slots slots;
+	struct fgv_herald herald;
 };
 
 struct fgv_ivshmem_server {
@@ -68,6 +70,7 @@ static void drop(struct qemu *qemu, const char *why)
 	fgv_slots_fini(&qemu->slots);
 	fgv_loop_remove(server->ivshmem->loop, &qemu->watch);
 	close(qemu->watch.fd);
+	fgv_herald_end(&qemu->herald);
 	fgv_region_fini(&qemu->region);
 	server->qemu = NULL;
 	free(qemu);
@@ -159,9 +162,12 @@ static int begin(struct qemu *qemu, int fd)
 
 	if (ret)
 		return ret;
-	ret = fgv_slots_init(&qemu->slots, &scope);
+	ret = fgv_herald_start(&qemu->herald, &qemu->region, vm_name(server));
 	if (ret)
 		goto fini_region;
+	ret = fgv_slots_init(&qemu->slots, &scope);
+	if (ret)
+		goto end_herald;
 	qemu->watch = (struct fgv_watch){.fd = fd, .ready = qemu_ready};
 	ret = fgv_loop_add(ivshmem->loop, &qemu->watch, EPOLLOUT | EPOLLRDHUP);
 	if (ret)
@@ -169,6 +175,8 @@ static int begin(struct qemu *qemu, int fd)
 	return 0;
 fini_slots:
 	fgv_slots_fini(&qemu->slots);
+end_herald:
+	fgv_herald_end(&qemu->herald);
 fini_region:
 	fgv_region_fini(&qemu->region);
 	return ret;
@@ -341,12 +349,23 @@ void fgv_ivshmem_fini(struct fgv_ivshmem *ivshmem)
 	fgv_bell_fini(&ivshmem->bell);
 }
 
+static void processes_ended(struct fgv_ivshmem_server *server)
+{
+	struct qemu *qemu = server->qemu;
+
+	if (!qemu)
+		return;
+	fgv_slots_reaped(&qemu->slots);
+	if (fgv_herald_has_died(&qemu->herald))
+		fgv_warning("vm %s: its herald was killed: if this daemon is killed, nobody tells "
+			    "the guest",
+			    vm_name(server));
+}
+
 void fgv_ivshmem_reaped(struct fgv_ivshmem *ivshmem)
 {
-	for (size_t i = 0; i < ivshmem->count; i++) {
-		if (ivshmem->servers[i].qemu)
-			fgv_slots_reaped(&ivshmem->servers[i].qemu->slots);
-	}
+	for (size_t i = 0; i < ivshmem->count; i++)
+		processes_ended(&ivshmem->servers[i]);
 }
 
 static uint64_t deadline_ns(const struct fgv_ivshmem_server *server)

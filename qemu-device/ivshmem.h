@@ -8,7 +8,8 @@
  * nothing; when it hangs up its guest has gone.
  *
  * One QEMU at a time for each VM. Each gets a region and eventfds that nobody had before it,
- * and its end ends the sessions of its guest.
+ * and its end ends the sessions of its guest. A guest whose daemon ends, however that comes, is
+ * told (herald.h).
  *
  * Threads: the daemon's main one.
  */
@@ -39,7 +40,7 @@ int fgv_ivshmem_init(struct fgv_ivshmem *ivshmem, int loop, struct fgv_sessions 
 /* Tells the guests that their sessions are gone, and leaves every QEMU. */
 void fgv_ivshmem_fini(struct fgv_ivshmem *ivshmem);
 
-/* After processes have been reaped. */
+/* After processes have ended, and those of sessions have been reaped. */
 void fgv_ivshmem_reaped(struct fgv_ivshmem *ivshmem);
 
 /* When fgv_ivshmem_tick() is next due (fgv_now_ns()); 0: not at all. */

@@ -36,7 +36,7 @@ static int send_lanes(struct fgv_slots_entry *entry)
 static int read_welcome(struct fgv_slots_entry *entry)
 {
 	struct fgv_msg_welcome *welcome = &entry->welcome;
-	/* Descriptors that come with it are left in the socket. */
+	/* The kernel closes descriptors that come with it, as there is no room for them. */
 	ssize_t len = recv(entry->link.fd, welcome, sizeof(*welcome), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))

@@ -11,6 +11,7 @@
 #define FGV_QEMU_DEVICE_REGION_H
 
 #include "api/region.h"
+#include "shmring/barrier.h"
 #include "shmring/window.h"
 
 #define FGV_REGION_PEERS       2
@@ -50,6 +51,13 @@ static inline struct fgv_region_slot *fgv_region_slot(const struct fgv_region *r
 static inline uint64_t fgv_region_window_off(const struct fgv_region *region, uint32_t w)
 {
 	return region->windows_off + w * region->layout.len;
+}
+
+/* Writes the last word of @head, at region->base: its host has left. The guest is to be rung. */
+static inline void fgv_region_leave(struct fgv_region_head *head)
+{
+	/* Pairs with the guest's load when it is rung. */
+	fgv_store_release(&head->host_gone, 1);
 }
 
 /* Formats window @w for a session; 0 or a negative errno. */

@@ -46,8 +46,10 @@ static void ring(struct fgv_slots *slots, uint32_t vector)
 {
 	struct fgv_slots_scope *scope = &slots->scope;
 
-	if (fgv_bell_ring(scope->bell, scope->region->bells[FGV_REGION_GUEST][vector]))
+	if (slots->blocked ||
+	    fgv_bell_ring(scope->bell, scope->region->bells[FGV_REGION_GUEST][vector]))
 		return;
+	slots->blocked = true;
 	fgv_warning("vm %s: QEMU has made a doorbell block; it loses its region", vm_name(slots));
 	shutdown(scope->qemu_fd, SHUT_RDWR);
 }
@@ -352,7 +354,8 @@ void fgv_slots_fini(struct fgv_slots *slots)
 {
 	for (uint32_t w = 0; w < slots->scope.region->windows; w++)
 		end_session(&slots->entries[w]);
-	ring_if_changed(slots);
+	fgv_region_leave((struct fgv_region_head *)slots->scope.region->base);
+	ring(slots, 0);
 	fgv_loop_remove(slots->scope.loop, &slots->bell);
 }
 

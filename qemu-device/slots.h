@@ -64,6 +64,7 @@ struct fgv_slots {
 	struct fgv_watch bell; /* the daemon's vector; first */
 	struct fgv_slots_scope scope;
 	bool changed; /* the guest is to be told */
+	bool blocked; /* a doorbell was made to block: none is rung any more */
 	uint64_t period_ns;
 	unsigned looks; /* in this period */
 	uint64_t look_again_ns;
@@ -74,7 +75,10 @@ struct fgv_slots {
 /* For a new region. 0 or a negative errno. */
 int fgv_slots_init(struct fgv_slots *slots, const struct fgv_slots_scope *scope);
 
-/* Ends the sessions, and tells the guest; their processes are reaped later, by who else does. */
+/*
+ * Ends the sessions, leaves the region, and tells the guest; the processes are reaped later, by
+ * who else does.
+ */
 void fgv_slots_fini(struct fgv_slots *slots);
 
 /* After processes have been reaped. */

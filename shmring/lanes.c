@@ -39,6 +39,7 @@ struct lane {
 struct fgv_lanes {
 	uint64_t newest;   /* the greatest ticket that ran */
 	uint64_t executed; /* how many ran: if none is missing, as many as newest */
+	uint64_t rings;
 	struct lane *last; /* that ran last, or NULL */
 	uint32_t cursor;   /* where the next look begins, in attached */
 	uint32_t attached_count;
@@ -219,6 +220,14 @@ static bool room_is_worth_telling(const struct lane *lane)
 	return !(after.position % (FGV_REQUEST_SLOTS / 4)) || !fgv_ring_peek(&after);
 }
 
+static void ring(struct fgv_lanes *lanes, const struct lane *lane)
+{
+	if (lane->doorbell_fd < 0)
+		return;
+	lanes->rings++;
+	fgv_doorbell_ring(lane->doorbell_fd);
+}
+
 void fgv_lanes_release(struct fgv_lanes *lanes, uint32_t number)
 {
 	struct lane *lane;
@@ -234,8 +243,8 @@ void fgv_lanes_release(struct fgv_lanes *lanes, uint32_t number)
 	}
 	/* Pairs with the guest's announcement and fgv_ring_freed_ordered(). */
 	fgv_ring_release_ordered(&lane->requests);
-	if (fgv_park_is_announced_for_room(lane->parked) && lane->doorbell_fd >= 0)
-		fgv_doorbell_ring(lane->doorbell_fd);
+	if (fgv_park_is_announced_for_room(lane->parked))
+		ring(lanes, lane);
 }
 
 bool fgv_lanes_any_ordered(const struct fgv_lanes *lanes)
@@ -249,10 +258,10 @@ bool fgv_lanes_any_ordered(const struct fgv_lanes *lanes)
 	return false;
 }
 
-static void wake_parked(const struct lane *lane)
+static void wake_parked(struct fgv_lanes *lanes, const struct lane *lane)
 {
-	if (fgv_park_is_announced(lane->parked) && lane->doorbell_fd >= 0)
-		fgv_doorbell_ring(lane->doorbell_fd);
+	if (fgv_park_is_announced(lane->parked))
+		ring(lanes, lane);
 }
 
 int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t number, const struct fgv_reply *reply)
@@ -277,12 +286,17 @@ int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t number, const struct fgv_r
 		memcpy(slot->data, reply->data, reply->len);
 	fgv_ring_publish(&lane->replies);
 	/* Pairs with the guest's announcement and fgv_ring_peek_ordered(). */
-	wake_parked(lane);
+	wake_parked(lanes, lane);
 	return 0;
 }
 
 void fgv_lanes_wake(struct fgv_lanes *lanes)
 {
 	for (uint32_t i = 0; i < lanes->attached_count; i++)
-		wake_parked(lanes->attached[i]);
+		wake_parked(lanes, lanes->attached[i]);
+}
+
+uint64_t fgv_lanes_rings(const struct fgv_lanes *lanes)
+{
+	return lanes->rings;
 }

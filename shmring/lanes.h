@@ -90,4 +90,7 @@ int fgv_lanes_reply(struct fgv_lanes *lanes, uint32_t lane, const struct fgv_rep
  */
 void fgv_lanes_wake(struct fgv_lanes *lanes);
 
+/* How often a doorbell of the lanes was rung. */
+uint64_t fgv_lanes_rings(const struct fgv_lanes *lanes);
+
 #endif

@@ -18,6 +18,11 @@ static const char *text(const json_t *object, const char *key)
 	return value ? value : "?";
 }
 
+static bool is_true(const json_t *object, const char *key)
+{
+	return json_is_true(json_object_get(object, key));
+}
+
 static void print_gpus(const json_t *gpus)
 {
 	static const char *const names[] = {"GPU", "<policy", "<name", NULL};
@@ -59,6 +64,7 @@ static void add_session(struct fgv_table *table, const json_t *vm, const json_t 
 	fgv_table_add(table, "%s", text(vm, "name"));
 	fgv_table_add(table, "%" PRIu64, number(session, "number"));
 	fgv_table_add(table, "%s", text(session, "state"));
+	fgv_table_add(table, "%s", is_true(session, "interactive") ? "yes" : "no");
 	fgv_table_add(table, "%" PRIu64, number(session, "pid"));
 	fgv_table_add(table, "%" PRIu64, number(session, "uid"));
 	fgv_table_add(table, "%s", text(session, "program"));
@@ -66,8 +72,8 @@ static void add_session(struct fgv_table *table, const json_t *vm, const json_t 
 
 static void print_sessions(const json_t *vms)
 {
-	static const char *const names[] = {"<VM",  "session",	"<state", "process",
-					    "user", "<program", NULL};
+	static const char *const names[] = {"<VM",     "session", "<state",   "<interactive",
+					    "process", "user",	  "<program", NULL};
 	struct fgv_table table;
 	json_t *vm, *session;
 	size_t i, j;

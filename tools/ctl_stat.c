@@ -18,6 +18,7 @@ struct figures {
 	uint64_t overruns;
 	uint64_t overrun_ns;
 	uint64_t stalls;
+	uint64_t favoured;
 	uint64_t requests;
 	uint64_t round_trips;
 	uint64_t memory_bytes;
@@ -66,12 +67,14 @@ static int read_wait(const json_t *wait, struct fgv_hist *hist)
 /* The figures of a VM or of a session. */
 static int read_figures(const json_t *object, struct figures *f)
 {
-	static const char format[] = "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}";
-	json_int_t gpu_ns, grants, overruns, overrun_ns, stalls, requests, round_trips, memory;
+	static const char format[] = "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}";
+	json_int_t gpu_ns, grants, overruns, overrun_ns, stalls, favoured, requests, round_trips,
+		memory;
 
 	if (json_unpack((json_t *)object, format, "gpu_ns", &gpu_ns, "grants", &grants, "overruns",
-			&overruns, "overrun_ns", &overrun_ns, "stalls", &stalls, "requests",
-			&requests, "round_trips", &round_trips, "memory_bytes", &memory))
+			&overruns, "overrun_ns", &overrun_ns, "stalls", &stalls, "favoured",
+			&favoured, "requests", &requests, "round_trips", &round_trips,
+			"memory_bytes", &memory))
 		return -EPROTO;
 	*f = (struct figures){
 		.gpu_ns = (uint64_t)gpu_ns,
@@ -79,6 +82,7 @@ static int read_figures(const json_t *object, struct figures *f)
 		.overruns = (uint64_t)overruns,
 		.overrun_ns = (uint64_t)overrun_ns,
 		.stalls = (uint64_t)stalls,
+		.favoured = (uint64_t)favoured,
 		.requests = (uint64_t)requests,
 		.round_trips = (uint64_t)round_trips,
 		.memory_bytes = (uint64_t)memory,
@@ -137,6 +141,7 @@ static void subtract(struct figures *f, const struct figures *earlier)
 	f->overruns = since(f->overruns, earlier->overruns);
 	f->overrun_ns = since(f->overrun_ns, earlier->overrun_ns);
 	f->stalls = since(f->stalls, earlier->stalls);
+	f->favoured = since(f->favoured, earlier->favoured);
 	f->requests = since(f->requests, earlier->requests);
 	f->round_trips = since(f->round_trips, earlier->round_trips);
 	subtract_hist(&f->wait, &earlier->wait);
@@ -191,6 +196,7 @@ static void add_figures(struct fgv_table *table, const struct span *span, const 
 	fgv_table_add_time(table, fgv_hist_quantile_ns(&f->wait, 990));
 	fgv_table_add_time(table, f->wait.max_ns);
 	add_count(table, span, f->stalls);
+	add_count(table, span, f->favoured);
 	add_count(table, span, f->requests);
 	add_count(table, span, f->round_trips);
 	fgv_table_add_bytes(table, f->memory_bytes);
@@ -226,14 +232,14 @@ static int add_vm(struct fgv_table *table, const struct span *span, const json_t
 
 static int print_span(const struct span *span)
 {
-	static const char *const totals[] = {"<VM",	    "session",	"GPU time", "share",
-					     "grants",	    "overruns", "over by",  "wait p50",
-					     "p99",	    "max",	"stalls",   "requests",
-					     "round trips", "memory",	NULL};
-	static const char *const rates[] = {"<VM",	     "session",	   "GPU",      "share",
-					    "grants/s",	     "overruns/s", "over by",  "wait p50",
-					    "p99",	     "max",	   "stalls/s", "requests/s",
-					    "round trips/s", "memory",	   NULL};
+	static const char *const totals[] = {"<VM",	 "session",	"GPU time", "share",
+					     "grants",	 "overruns",	"over by",  "wait p50",
+					     "p99",	 "max",		"stalls",   "favoured",
+					     "requests", "round trips", "memory",   NULL};
+	static const char *const rates[] = {"<VM",	  "session",	   "GPU",      "share",
+					    "grants/s",	  "overruns/s",	   "over by",  "wait p50",
+					    "p99",	  "max",	   "stalls/s", "favoured/s",
+					    "requests/s", "round trips/s", "memory",   NULL};
 	const json_t *vms = json_object_get(span->later, "vms");
 	struct fgv_table table;
 	json_t *vm;

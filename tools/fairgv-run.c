@@ -1,7 +1,8 @@
 /*
  * fairgv-run: runs a CUDA program under FairGV. Where a daemon answers, the program
  * is told where it is and takes this process over; where none does, a private one is
- * started for this run (run_private.c).
+ * started for this run (run_private.c). In a guest with a FairGV device the program
+ * finds that by itself.
  *
  * Exit status: the program's, 128 and the signal where one killed it, 127 where it
  * was not found, 126 where it can't be executed, 125 for what is wrong here.
@@ -25,13 +26,15 @@
 static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
 static const char library[] = "libcudart.so.13";
 
+#define DEVICE_NAME "/dev/fairgv"
+
 static void print_usage(FILE *out)
 {
 	fputs("usage: fairgv-run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
 	      "  --vm NAME       the VM to run in (the first that you may use)\n"
 	      "  --config FILE   start a private daemon with this configuration\n"
-	      "  --socket PATH   the daemon's socket ($FAIRGV_SOCKET or\n"
-	      "                  " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
+	      "  --socket PATH   the daemon's socket ($FAIRGV_SOCKET; none where there is\n"
+	      "                  " DEVICE_NAME "; " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
 	      "  --stats         print what the program asked of the GPU when it ends\n"
 	      "  --version       print the version\n"
 	      "  --help          print this\n",
@@ -51,9 +54,7 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 	};
 	int option;
 
-	*run = (struct fgv_run){.vm = getenv("FAIRGV_VM")};
-	if (run->vm && !*run->vm)
-		run->vm = NULL;
+	*run = (struct fgv_run){0};
 	while ((option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
 		switch (option) {
 		case 'm':
@@ -102,6 +103,32 @@ static int check_options(const struct fgv_run *run)
 		fgv_error("--socket: the path is too long");
 		return -EINVAL;
 	}
+	return 0;
+}
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* What options leave open. A guest's device is not a daemon's socket: libcudart chooses it. */
+static int choose(struct fgv_run *run)
+{
+	const char *device = variable("FAIRGV_DEVICE");
+
+	if (!device && !access(DEVICE_NAME, F_OK))
+		device = DEVICE_NAME;
+	run->use_device = device && !run->socket && !run->config_path && !variable("FAIRGV_SOCKET");
+	if (run->use_device && run->vm) {
+		fgv_error("--vm: the host knows which VM %s belongs to; --socket or --config is "
+			  "for a daemon of this machine",
+			  device);
+		return -EINVAL;
+	}
+	if (!run->use_device && !run->vm)
+		run->vm = variable("FAIRGV_VM");
 	return 0;
 }
 
@@ -172,7 +199,8 @@ static int prepend_library_path(const char *folder)
 
 int fgv_run_execute(const struct fgv_run *run)
 {
-	if (prepend_library_path(run->library_folder) || setenv("FAIRGV_SOCKET", run->socket, 1) ||
+	if (prepend_library_path(run->library_folder) ||
+	    (run->socket && setenv("FAIRGV_SOCKET", run->socket, 1)) ||
 	    (run->vm && setenv("FAIRGV_VM", run->vm, 1))) {
 		fgv_error("out of memory");
 		return FGV_RUN_FAILED;
@@ -191,8 +219,8 @@ static bool find_daemon(struct fgv_run *run, int *error)
 	if (run->config_path)
 		return false;
 	if (!run->socket)
-		run->socket = getenv("FAIRGV_SOCKET");
-	if (!run->socket || !*run->socket)
+		run->socket = variable("FAIRGV_SOCKET");
+	if (!run->socket)
 		run->socket = default_socket;
 	*error = probe_socket(run->socket);
 	if (*error && given)
@@ -207,8 +235,10 @@ int main(int argc, char **argv)
 
 	fgv_log_init("fairgv-run");
 	parse_options(argc, argv, &run);
-	if (check_options(&run) || find_files(&run))
+	if (choose(&run) || check_options(&run) || find_files(&run))
 		return FGV_RUN_FAILED;
+	if (run.use_device)
+		return fgv_run_execute(&run);
 	if (find_daemon(&run, &error))
 		return error ? FGV_RUN_FAILED : fgv_run_execute(&run);
 	return fgv_run_private(&run);

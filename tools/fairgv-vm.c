@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "backend/config.h"
 #include "backend/config_text.h"
+#include "backend/qmp.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "qemu-device/region.h"
@@ -29,6 +30,8 @@
 
 /* Of the port. Whoever adds ports of their own counts from the other end. */
 #define CHASSIS 255
+
+#define ARGUMENTS 10
 
 enum way { RUN, PRINT, LIBVIRT };
 
@@ -141,7 +144,7 @@ static char *escape_commas(const char *text)
 }
 
 static int make_arguments(const struct fgv_config *config, const struct fgv_config_vm *vm,
-			  char *arguments[7])
+			  char *arguments[ARGUMENTS + 1])
 {
 	uint64_t reserve = fgv_max_u64(fgv_region_len((uint32_t)vm->windows, config->window_bytes),
 				       RESERVE_MIN);
@@ -152,13 +155,17 @@ static int make_arguments(const struct fgv_config *config, const struct fgv_conf
 	arguments[0] = "-chardev";
 	arguments[2] = "-device";
 	arguments[4] = "-device";
-	arguments[6] = NULL;
+	arguments[6] = "-chardev";
+	arguments[8] = "-mon";
+	arguments[ARGUMENTS] = NULL;
 	if (!path || asprintf(&arguments[1], "socket,id=fairgv,path=%s", path) < 0 ||
 	    asprintf(&arguments[3], "pcie-root-port,id=fairgv-port,chassis=%d,pref64-reserve=%s",
 		     CHASSIS, size) < 0 ||
 	    asprintf(&arguments[5],
 		     "ivshmem-doorbell,id=fairgv-region,bus=fairgv-port,chardev=fairgv,vectors=%u",
-		     1 + (unsigned)vm->windows) < 0) {
+		     1 + (unsigned)vm->windows) < 0 ||
+	    asprintf(&arguments[7], "socket,id=fairgv-qmp,path=%s" FGV_QMP_SUFFIX, path) < 0 ||
+	    asprintf(&arguments[9], "chardev=fairgv-qmp,mode=control") < 0) {
 		fgv_error("out of memory");
 		return -ENOMEM;
 	}
@@ -287,7 +294,7 @@ int main(int argc, char **argv)
 	struct options options;
 	struct fgv_config config;
 	const struct fgv_config_vm *vm;
-	char *arguments[7];
+	char *arguments[ARGUMENTS + 1];
 	char why[1024];
 	int ret = FGV_RUN_FAILED;
 

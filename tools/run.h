@@ -18,13 +18,15 @@
 struct fgv_run {
 	const char *vm;		 /* NULL: the first that the user may use */
 	const char *config_path; /* NULL: none given */
-	const char *socket;
-	char **program; /* its arguments, NULL at the end */
+	const char *socket;	 /* NULL: not decided, or use_device */
+	bool use_device;	 /* of a guest; the program finds it */
+	char **program;		 /* its arguments, NULL at the end */
 	char library_folder[PATH_MAX + 64];
 	char backend_path[PATH_MAX + 64];
 };
 
-/* Becomes the program, with run->socket as its daemon. Returns an exit status if it can't. */
+/* Becomes the program, with run->socket as its daemon, if set. Returns an exit status if it can't.
+ */
 int fgv_run_execute(const struct fgv_run *run);
 
 /* Runs the program beside a private daemon, and returns the exit status. */

@@ -91,6 +91,18 @@ static bool is_work(uint16_t op)
 	return op <= FGV_OP_MAX && fgv_op_infos[op].work;
 }
 
+/* Whose call it was is what the guest says: the daemon judges what that is worth. */
+static void count_sync_call(struct fgv_session *session, const struct fgv_request *request)
+{
+	const struct fgv_lane_head *head = fgv_window_lane_head(&session->window, request->lane);
+	struct fgv_grant *grant = session->gate.grant;
+
+	__atomic_store_n(&grant->vcpu, request->vcpu, __ATOMIC_RELAXED);
+	__atomic_store_n(&grant->thread, __atomic_load_n(&head->guest_thread, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
+	fgv_account_add(&grant->sync_calls, 1);
+}
+
 static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
 	uint8_t data[FGV_SLOT_INLINE];
@@ -108,8 +120,7 @@ static int execute(struct fgv_session *session, struct fgv_request *request, uin
 	}
 	fgv_account_add(&session->account->round_trips, 1);
 	if (status == FGV_PENDING) {
-		fgv_account_add(&session->gate.grant->sync_calls, 1);
-		__atomic_store_n(&session->gate.grant->vcpu, request->vcpu, __ATOMIC_RELAXED);
+		count_sync_call(session, request);
 		return 0;
 	}
 	return reply(session, request, status, data, data_len);
@@ -209,6 +220,8 @@ static int turn(struct fgv_session *session)
 		done += fgv_gate_turn(session);
 		err = fgv_control_look(session);
 	}
+	__atomic_store_n(&session->account->doorbells_rung, fgv_lanes_rings(session->lanes),
+			 __ATOMIC_RELAXED);
 	return err < 0 ? err : done;
 }
 
@@ -238,6 +251,8 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 	ready = ppoll(fds, FGV_ARRAY_LEN(fds), limit_ns == UINT64_MAX ? NULL : &limit, NULL);
 	if (ready < 0)
 		return errno == EINTR ? 0 : -errno;
+	if (fds[0].revents)
+		fgv_account_add(&session->account->doorbells_received, 1);
 	if (fds[2].revents)
 		__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
 	if (fds[1].revents)

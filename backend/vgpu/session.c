@@ -135,10 +135,8 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 		reply->status = fgv_session_take_deferred(session);
 	if (reply->status != CUDA_SUCCESS)
 		reply->len = 0;
-	if (fgv_park_is_announced(parked)) {
+	if (fgv_park_is_announced(parked))
 		session->gate.woke = true;
-		fgv_account_add(&session->account->doorbells, 1);
-	}
 	if (fgv_lanes_reply(session->lanes, lane, reply) < 0) {
 		snprintf(session->reason, sizeof(session->reason),
 			 "lane %u leaves no room for replies", lane);

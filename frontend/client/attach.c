@@ -114,7 +114,9 @@ static CUresult know_device(struct fgv_lane *lane)
 	CUresult res;
 
 	if (lane->shared)
-		pthread_mutex_lock(&lane->lock);
+		fgv_lane_lock(lane);
+	else
+		fgv_lane_own(lane);
 	res = fgv_device_info(lane, &info);
 	fgv_lane_leave(lane);
 	return res;

@@ -52,6 +52,11 @@ static CUresult explain(const struct fgv_failure *failure, int err)
 	case ENODEV:
 		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
 					"the virtual GPU has been removed");
+	case EHOSTDOWN:
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"the backend has ended, and %s with it: the host must "
+					"replace the device, or restart this virtual machine",
+					device_name());
 	case ENOTTY:
 		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE, "%s is no FairGV device",
 					device_name());

@@ -65,6 +65,21 @@ void fgv_lane_destroy(struct fgv_lane *lane)
 	free(lane);
 }
 
+void fgv_lane_own(struct fgv_lane *lane)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+
+	if (!self->id)
+		self->id = (uint32_t)gettid();
+	__atomic_store_n(&lane->head->guest_thread, self->id, __ATOMIC_RELAXED);
+}
+
+void fgv_lane_lock(struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&lane->lock);
+	fgv_lane_own(lane);
+}
+
 CUresult fgv_lane_status(struct fgv_lane *lane)
 {
 	return fgv_session_status(lane->client);

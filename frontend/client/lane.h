@@ -69,6 +69,10 @@ CUresult fgv_lane_take(struct fgv_lane **lane);
 /* Gives back what fgv_lane_take() gave; another thread goes on with it. */
 void fgv_lane_return(struct fgv_lane *lane);
 
+/* The calling thread uses the lane from now on; a shared one, until fgv_lane_leave(). */
+void fgv_lane_own(struct fgv_lane *lane);
+void fgv_lane_lock(struct fgv_lane *lane);
+
 /* Calls @visit for every lane that was ever attached. */
 void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);
 
@@ -91,7 +95,7 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	if (__builtin_expect(res != CUDA_SUCCESS, 0))
 		return res;
 	if (own->shared)
-		pthread_mutex_lock(&own->lock);
+		fgv_lane_lock(own);
 	*lane = own;
 	return CUDA_SUCCESS;
 }

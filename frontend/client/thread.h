@@ -23,6 +23,7 @@ struct fgv_launch_config {
 
 struct fgv_thread {
 	struct fgv_lane *lane; /* NULL until needed */
+	uint32_t id;	       /* the kernel's; 0 until needed */
 	cudaError_t last_error;
 	int device;
 	uint32_t default_stream; /* the host's handle of this thread's own; 0: none yet */

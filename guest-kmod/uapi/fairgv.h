@@ -15,8 +15,9 @@
  * A forked child does not have the mapping.
  *
  * Errors: ENODEV the device has been removed; EBUSY all windows are in use (OPEN), or there
- * is one already; ETIMEDOUT no welcome, or no window that its last program has left; EPIPE
- * the session has ended; ENXIO before OPEN; EINVAL a reserved field, no such lane, not an
+ * is one already; ETIMEDOUT no welcome, or no window that its last program has left; EHOSTDOWN
+ * the host has gone, and does not come back to this device (OPEN); EPIPE the session has ended,
+ * or the host has gone; ENXIO before OPEN; EINVAL a reserved field, no such lane, not an
  * eventfd, a write of other than 8 bytes, or a mapping that is private or too long.
  */
 #ifndef _UAPI_FAIRGV_H
@@ -43,7 +44,10 @@ struct fairgv_lane {
 	__s32 eventfd;
 };
 
-/* How often the slow paths were taken, by all programs since the device was found. */
+/*
+ * How often the slow paths were taken, by all programs since the device was found. The files
+ * of these names in /sys/class/misc/fairgv/ say the same.
+ */
 struct fairgv_counts {
 	__u64 doorbells;  /* rung by programs */
 	__u64 interrupts; /* of windows */

@@ -146,8 +146,8 @@ def lists():
         with busy(daemon, "vm2"):
             _, vms, sessions = tables(ctl(daemon, "list"))
             expect(vms[2] == ["vm2", "3", "75.0%", "0", "1"], f"VMs: {vms}")
-            [vm, _, state, pid, user, program] = sessions[1]
-            expect(vm == "vm2" and state in ("holding", "waiting", "idle") and program == "matmul"
+            [vm, _, state, interactive, pid, user, program] = sessions[1]
+            expect(vm == "vm2" and interactive in ("yes", "no") and state in ("holding", "waiting", "idle") and program == "matmul"
                    and int(user) == os.getuid() and os.path.exists(f"/proc/{pid}"),
                    f"session: {sessions}")
         daemon.expect_at_rest()

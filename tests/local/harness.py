@@ -36,25 +36,41 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
-class Backend:
-    """A backend with the VMs given as {name: settings}, on the soft GPU unless told otherwise."""
+def is_herald(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"fairgv-herald\0")
+    except OSError:
+        return False
 
-    def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft")):
+
+class Backend:
+    """A backend with the VMs given as {name: settings}, on the soft GPU unless told otherwise.
+    {folder} in the settings is its folder; top are those of no VM.
+    """
+
+    def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft"), top=""):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-test-"))
         self.socket = self.folder / "socket"
         self.log_path = self.folder / "log"
         user = pwd.getpwuid(os.getuid()).pw_name
         entries = ",\n".join(
             f'{{ name = "{name}"; users = ["{user}"]; {settings} }}' for name, settings in vms.items())
-        config = self.folder / "conf"
-        config.write_text(f'gpu = "{gpu}";\nvms = ( {entries} );\n')
+        self.config = self.folder / "conf"
+        self.config.write_text(f'gpu = "{gpu}"; {top}\nvms = ( {entries} );\n'
+                               .replace("{folder}", str(self.folder)))
+        self.launch()
+
+    def launch(self):
+        """Starts it; again, too, where it has ended."""
         read_end, write_end = os.pipe()
-        self.process = subprocess.Popen(
-            [BACKEND, "--config", config, "--socket", self.socket, "--ready-fd", str(write_end)],
-            pass_fds=(write_end,), stderr=open(self.log_path, "w"))
+        with open(self.log_path, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [BACKEND, "--config", self.config, "--socket", self.socket,
+                 "--ready-fd", str(write_end)], pass_fds=(write_end,), stderr=log)
         os.close(write_end)
         with os.fdopen(read_end) as ready:
-            expect(ready.read(), f"the backend did not start: {self.log()}")
+            self.ready_line = ready.read().strip()
+        expect(self.ready_line, f"the backend did not start: {self.log()}")
         self.descriptors_at_rest = self.descriptors()
 
     def log(self):
@@ -64,9 +80,9 @@ class Backend:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def children(self):
-        """The process ids of its vGPU processes."""
+        """The process ids of its vGPU processes. A QEMU that is connected has a herald."""
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(pid) for pid in path.read_text().split()]
+        return [int(pid) for pid in path.read_text().split() if not is_herald(pid)]
 
     def start(self, vm, program, *arguments, env=None):
         """Runs a built program in @vm; its own process group, output captured."""

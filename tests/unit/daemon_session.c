@@ -88,6 +88,8 @@ static void fill_account(const struct fgv_setup *setup, const int *fds)
 	account->requests = 7;
 	account->round_trips = 5;
 	account->launches = 3;
+	account->doorbells_rung = 2;
+	account->doorbells_received = 6;
 }
 
 static struct fgv_grant *map_grant(const int *fds)

@@ -67,12 +67,14 @@ START_TEST(list_shows_vms_and_sessions)
 }
 END_TEST
 
-/* daemon_session shows 7 requests, 5 round trips, 3 launches and 4096 bytes. */
+/* As fill_account() of daemon_session.c has it. */
 static void expect_account(const json_t *object, json_int_t sessions, json_int_t memory_bytes)
 {
 	ck_assert_int_eq(report_number(object, "requests"), 7 * sessions);
 	ck_assert_int_eq(report_number(object, "round_trips"), 5 * sessions);
 	ck_assert_int_eq(report_number(object, "launches"), 3 * sessions);
+	ck_assert_int_eq(report_number(object, "doorbells_rung"), 2 * sessions);
+	ck_assert_int_eq(report_number(object, "doorbells_received"), 6 * sessions);
 	ck_assert_int_eq(report_number(object, "memory_bytes"), memory_bytes);
 }
 

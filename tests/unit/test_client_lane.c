@@ -2,10 +2,12 @@
  * Lanes below the facade: many positions of the ring, messages of all sizes in slot and
  * heap, several calls in flight, and sleeping on both sides.
  */
+#define _GNU_SOURCE
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "frontend/client/lane.h"
 #include "shmring/park.h"
@@ -146,6 +148,35 @@ START_TEST(heap_after_long_disuse)
 }
 END_TEST
 
+static void *see_own_lane(void *arg)
+{
+	struct fgv_lane *own;
+
+	(void)arg;
+	ck_assert_int_eq(fgv_lane_enter(&own), CUDA_SUCCESS);
+	ck_assert_uint_eq(own->head->guest_thread, (uint32_t)gettid());
+	fgv_lane_leave(own);
+	return own;
+}
+
+/* Each names its own, also where it goes on with the lane of one that has ended. */
+START_TEST(lanes_name_their_threads)
+{
+	void *owns[2];
+
+	ck_assert_uint_eq(lane->head->guest_thread, (uint32_t)gettid());
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+
+		ck_assert_int_eq(pthread_create(&thread, NULL, see_own_lane, NULL), 0);
+		ck_assert_int_eq(pthread_join(thread, &owns[i]), 0);
+		ck_assert_ptr_ne(owns[i], lane);
+	}
+	ck_assert_ptr_eq(owns[0], owns[1]);
+	ck_assert_uint_eq(lane->head->guest_thread, (uint32_t)gettid());
+}
+END_TEST
+
 START_TEST(calls_in_flight)
 {
 	uint32_t calls[FGV_REPLY_SLOTS];
@@ -220,6 +251,7 @@ int main(void)
 	tcase_add_test(tests, sleeps_while_the_ring_is_full);
 	tcase_add_test(tests, sleeps_while_the_heap_is_full);
 	tcase_add_test(tests, heap_after_long_disuse);
+	tcase_add_test(tests, lanes_name_their_threads);
 	tcase_add_test(tests, calls_in_flight);
 	tcase_add_test(tests, reply_of_another_length);
 	tcase_add_test(tests, answer_to_something_else);

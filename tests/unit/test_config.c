@@ -33,6 +33,9 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.idle_ns, 100 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.awake_lead_ns, 300 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.hang_ns, 10 * FGV_NS_PER_SEC);
+	ck_assert(config.cosched);
+	ck_assert_uint_eq(config.interactive_calls, 10);
+	ck_assert_uint_eq(config.interactive_window_ns, 10 * FGV_NS_PER_MS);
 	ck_assert_int_eq(config.context, FGV_CONTEXT_ISOLATED);
 	ck_assert_uint_eq(config.soft_memory_bytes, UINT64_C(4) << 30);
 	ck_assert_uint_eq(config.window_bytes, 256u << 20);
@@ -59,6 +62,7 @@ START_TEST(all_keys)
 		      "socket = \"/run/x/y\"; control = \"/run/x/z\";\n"
 		      "policy = \"credit-hs\"; preemptive = true; slice = \"1500us\";\n"
 		      "idle = \"0\"; awake_lead = \"1ms\"; hang = \"2s\"; context = \"mps\";\n"
+		      "cosched = \"off\"; interactive_calls = 0; interactive_window = \"1s\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
 		      "lanes = 8;\n"
@@ -79,6 +83,9 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.idle_ns, 0);
 	ck_assert_uint_eq(config.awake_lead_ns, FGV_NS_PER_MS);
 	ck_assert_uint_eq(config.hang_ns, 2 * FGV_NS_PER_SEC);
+	ck_assert(!config.cosched);
+	ck_assert_uint_eq(config.interactive_calls, 0);
+	ck_assert_uint_eq(config.interactive_window_ns, FGV_NS_PER_SEC);
 	ck_assert_int_eq(config.context, FGV_CONTEXT_MPS);
 	ck_assert_uint_eq(config.soft_memory_bytes, 134217728);
 	ck_assert_uint_eq(config.window_bytes, 64u << 20);
@@ -137,6 +144,10 @@ static const struct {
 	{"socket = \"/12345678901234567890123456789012345678901234567890123456789012345678901234567"
 	 "89012345678901234567890123456789\"; %VM%",
 	 "x.conf:1: socket: longer than 107 characters"},
+	{"cosched = true; %VM%", "x.conf:1: cosched: must be a string"},
+	{"cosched = \"on\"; %VM%", "x.conf:1: cosched: \"on\" is none of auto, off"},
+	{"interactive_window = \"2s\"; %VM%",
+	 "x.conf:1: interactive_window: out of range: must be 100us to 1s"},
 	{"control = \"x\"; %VM%", "x.conf:1: control: must be an absolute path"},
 	{"\npolicy = \"unfair\"; %VM%", "x.conf:2: policy: \"unfair\" is none of fair, "
 					"credit-poll, credit-hs, strict-co, none"},
@@ -227,6 +238,17 @@ static const struct {
 	{"vms = ( { name = \"a\"; ivshmem = \"/x\"; },\n{ name = \"b\"; },\n"
 	 "{ name = \"c\"; ivshmem = \"/x\"; } );",
 	 "x.conf:3: ivshmem: is VM \"a\"'s already"},
+	{"vms = ( { name = \"a\"; ivshmem = \"/x\"; },\n"
+	 "{ name = \"b\"; ivshmem = \"/x.qmp\"; } );",
+	 "x.conf:2: ivshmem: is VM \"a\"'s already"},
+	{"vms = ( { name = \"a\"; ivshmem = \"/x.qmp\"; },\n"
+	 "{ name = \"b\"; ivshmem = \"/x\"; } );",
+	 "x.conf:2: ivshmem: with .qmp behind it is VM \"a\"'s already"},
+	{"socket = \"/x.qmp\"; vms = ( { name = \"a\"; ivshmem = \"/x\"; } );",
+	 "x.conf:1: ivshmem: with .qmp behind it is \"socket\" already"},
+	{"vms = ( { name = \"a\"; ivshmem = \"/1234567890123456789012345678901234567890123456789"
+	 "012345678901234567890123456789012345678901234567890123\"; } );",
+	 "x.conf:1: ivshmem: longer than 103 characters"},
 	{"vms = ( { name = \"a\";\ngpu = \"soft\"; } );", "x.conf:2: gpu: unknown key"},
 	{"# 5000000000 \"\n/* \n 5000000000 */ weight5000000000 = \"5000000000\";\n"
 	 "vms = ( { name = \"a\"; memory = 5000000000; } );",
@@ -342,6 +364,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_SWITCH] = "true or false",
 		[FGV_CONFIG_POLICY] = "string",
 		[FGV_CONFIG_CONTEXT] = "string",
+		[FGV_CONFIG_COSCHED] = "string",
 		[FGV_CONFIG_VMS] = "list of groups",
 	};
 	char *page, head[512], range[80], path[128];

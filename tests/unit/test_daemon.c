@@ -184,8 +184,11 @@ START_TEST(descriptors_with_the_hello)
 	ck_assert_int_eq(sendmsg(fd, &message, MSG_NOSIGNAL), sizeof(hello));
 	guest_receive(fd, &answer);
 	ck_assert_uint_eq(answer.welcome.status, 0);
-	/* Three more than before: the session's control socket, and its grant's two bells. */
-	AWAIT(daemon_descriptors(&server) == descriptors + 3);
+	/*
+	 * Four more than before: the session's control socket, its grant's two bells, and the
+	 * folder of the program's threads.
+	 */
+	AWAIT(daemon_descriptors(&server) == descriptors + 4);
 	guest_close(fd, &answer);
 }
 END_TEST

@@ -65,8 +65,10 @@ START_TEST(prints)
 	snprintf(expected, sizeof(expected),
 		 "-chardev socket,id=fairgv,path=%s -device "
 		 "pcie-root-port,id=fairgv-port,chassis=255,pref64-reserve=4G -device "
-		 "ivshmem-doorbell,id=fairgv-region,bus=fairgv-port,chardev=fairgv,vectors=5\n",
-		 socket_path);
+		 "ivshmem-doorbell,id=fairgv-region,bus=fairgv-port,chardev=fairgv,vectors=5 "
+		 "-chardev socket,id=fairgv-qmp,path=%s.qmp -mon "
+		 "chardev=fairgv-qmp,mode=control\n",
+		 socket_path, socket_path);
 	ck_assert_str_eq(output, expected);
 	ck_assert_int_eq(RUN("--print", "vm1"), 0);
 	ck_assert_str_eq(output, expected);
@@ -80,7 +82,8 @@ START_TEST(prints_what_is_odd)
 	expect("'socket,id=fairgv,path=");
 	expect("/a,, b'\\''<&c' -device");
 	expect("pref64-reserve=16G");
-	expect("vectors=64\n");
+	expect("vectors=64 -chardev 'socket,id=fairgv-qmp,path=");
+	expect("/a,, b'\\''<&c.qmp' -mon");
 	ck_assert_int_eq(RUN("large", "--libvirt"), 0);
 	expect("/a,, b&apos;&lt;&amp;c'/>");
 }
@@ -91,7 +94,8 @@ START_TEST(shows_for_libvirt)
 	ck_assert_int_eq(RUN("vm1", "--libvirt"), 0);
 	expect("<qemu:commandline>\n  <qemu:arg value='-chardev'/>\n");
 	expect("  <qemu:arg value='ivshmem-doorbell,id=fairgv-region,bus=fairgv-port,"
-	       "chardev=fairgv,vectors=5'/>\n</qemu:commandline>\n");
+	       "chardev=fairgv,vectors=5'/>\n");
+	expect("  <qemu:arg value='chardev=fairgv-qmp,mode=control'/>\n</qemu:commandline>\n");
 }
 END_TEST
 
@@ -105,7 +109,8 @@ START_TEST(runs)
 	make_socket();
 	ck_assert_int_eq(RUN("vm1", "--", "/bin/sh", "-c", "echo \"$0\" \"$@\"; exit 7", "--x"), 7);
 	expect("--x -chardev socket,id=fairgv,path=");
-	expect(",vectors=5\n");
+	expect(",vectors=5 ");
+	expect(" -mon chardev=fairgv-qmp,mode=control\n");
 	ck_assert_int_eq(RUN("vm1", "echo", "-m", "1G"), 0);
 	expect("-m 1G -chardev ");
 	ck_assert_int_eq(RUN("vm1", "no-such-qemu"), 127);

@@ -249,6 +249,7 @@ START_TEST(synchronizes_over_slices)
 	record.event = event.event;
 	sync.event = event.event;
 	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_EVENT_RECORD, &record, sizeof(record)));
+	fgv_window_lane_head(&vgpu.window, 1)->guest_thread = 4711;
 	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_EVENT_SYNC, &sync, sizeof(sync)));
 	do {
 		vgpu_await_wants(&vgpu);
@@ -257,6 +258,7 @@ START_TEST(synchronizes_over_slices)
 	} while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE));
 	ck_assert_uint_eq(vgpu_wait(&vgpu, 1, NULL), CUDA_SUCCESS);
 	ck_assert_uint_ge(vgpu.grant->sync_calls, 1);
+	ck_assert_uint_eq(vgpu.grant->thread, 4711);
 }
 END_TEST
 

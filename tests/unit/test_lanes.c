@@ -315,6 +315,7 @@ START_TEST(rings_only_who_sleeps)
 	ck_assert_int_eq(fgv_lanes_attach(lanes, 0, doorbell), 0);
 	fgv_lanes_reply(lanes, 0, &reply);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 0);
+	ck_assert_uint_eq(fgv_lanes_rings(lanes), 0);
 	fgv_park_announce(parked);
 	fgv_lanes_reply(lanes, 0, &reply);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 1);
@@ -323,6 +324,9 @@ START_TEST(rings_only_who_sleeps)
 	post(0, 1);
 	ck_assert_uint_eq(run(), 1);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 0);
+	fgv_lanes_wake(lanes);
+	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 1);
+	ck_assert_uint_eq(fgv_lanes_rings(lanes), 2);
 }
 END_TEST
 
@@ -352,6 +356,7 @@ START_TEST(rings_for_room)
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 0);
 	run();
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 1);
+	ck_assert_uint_eq(fgv_lanes_rings(lanes), 5);
 }
 END_TEST
 

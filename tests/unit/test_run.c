@@ -68,14 +68,17 @@ static void tool_read_line(struct tool *tool)
 
 static struct tool tool;
 
-/* Without a daemon: runs the arguments to the end. */
-#define RUN_PRIVATE(...)                                                                           \
-	(tool_start(&tool, (char *[]){"fairgv-run", __VA_ARGS__, NULL}, no_daemon),                \
+/* Runs the arguments to the end; without a daemon. */
+#define RUN_IN(environment, ...)                                                                   \
+	(tool_start(&tool, (char *[]){"fairgv-run", __VA_ARGS__, NULL}, environment),              \
 	 tool_finish(&tool))
+#define RUN_PRIVATE(...) RUN_IN(no_daemon, __VA_ARGS__)
 
 static void use_stand_in(void)
 {
 	unsetenv("FAIRGV_VM");
+	unsetenv("FAIRGV_SOCKET");
+	unsetenv("FAIRGV_DEVICE");
 	unsetenv("FAIRGV_STATS");
 	unsetenv("FAIRGV_LOG");
 	setenv("FAIRGV_VGPU", FGV_TEST_SESSION, 1);
@@ -240,6 +243,28 @@ START_TEST(configuration_means_private)
 }
 END_TEST
 
+/* In a guest nothing is decided here: there is a device, which libcudart finds. */
+START_TEST(device_is_left_to_the_library)
+{
+	static char *const with_device[] = {"FAIRGV_DEVICE=/dev/null", NULL};
+	static char *const with_both[] = {"FAIRGV_DEVICE=/dev/null", "FAIRGV_SOCKET=" NOWHERE,
+					  NULL};
+	char *say = "echo ${FAIRGV_SOCKET-unset} ${FAIRGV_VM-unset}";
+	char *test = "test -S $FAIRGV_SOCKET";
+	struct daemon server;
+
+	start_with_daemon(&server);
+	ck_assert_int_eq(RUN_IN(with_device, "sh", "-c", say), 0);
+	ck_assert_str_eq(tool.said, "unset unset\n");
+	ck_assert_int_eq(RUN_IN(with_device, "--vm", "b", "sh", "-c", say), 125);
+	ck_assert_ptr_nonnull(strstr(tool.said, "--vm: the host knows which VM /dev/null"));
+	ck_assert_int_eq(RUN_IN(with_device, "--socket", server.socket, "sh", "-c", test), 0);
+	ck_assert_int_eq(RUN_IN(with_device, "--config", server.config, "sh", "-c", test), 0);
+	ck_assert_int_eq(RUN_IN(with_both, "sh", "-c", test), 0);
+	daemon_stop(&server);
+}
+END_TEST
+
 static void start_waiting_program(const char *trap)
 {
 	char script[256];
@@ -314,6 +339,7 @@ int main(void)
 	tcase_add_test(tcase, daemon_that_is_there);
 	tcase_add_test(tcase, daemon_that_is_named);
 	tcase_add_test(tcase, configuration_means_private);
+	tcase_add_test(tcase, device_is_left_to_the_library);
 	tcase_add_loop_test(tcase, signals_reach_the_program, 0, 3);
 	tcase_add_test(tcase, signal_that_kills_the_program);
 	tcase_add_test(tcase, killed_tool_leaves_nothing);

@@ -547,6 +547,8 @@ START_TEST(sleeps_and_wakes)
 		ck_assert_uint_eq(call(FGV_OP_MEM_INFO, NULL, 0, &info), CUDA_SUCCESS);
 	}
 	ck_assert_uint_ge(account->parks, 20);
+	ck_assert_uint_ge(account->doorbells_received, 1);
+	ck_assert_uint_le(account->doorbells_received, 20);
 	ck_assert_uint_eq(account->requests, 20);
 	ck_assert_uint_eq(account->round_trips, 20);
 }

@@ -4,15 +4,12 @@ import pathlib
 import shutil
 import signal
 import sys
-import time
 
 BUILD = pathlib.Path(os.environ.get("abs_top_builddir", ".")).resolve()
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE_S = 120     # what only a hang exceeds
 
-
-class Failure(Exception):
-    pass
+sys.path.append(str(TOP / "tests/local"))
+from harness import PATIENCE_S, Failure, expect, wait_until
 
 
 class Skip(Exception):
@@ -25,20 +22,13 @@ def require(*commands):
             raise Skip(f"{command} is not installed")
 
 
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
 def expect_equal(got, wanted, what):
     expect(got == wanted, f"{what}: {got!r}, not {wanted!r}")
 
 
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        expect(time.monotonic() < deadline, f"waited in vain for: {what}")
-        time.sleep(0.01)
+def cases_of(cases):
+    """Those that the command line names; all, where it names none."""
+    return [case for case in cases if case.__name__ in sys.argv[1:] or len(sys.argv) == 1]
 
 
 def main(run):

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 
-MAGIC, VERSION, WIRE_VERSION = 0x52564746, 1, 0
+MAGIC, VERSION, WIRE_VERSION = 0x52564746, 2, 0
 SLOTS_OFF, SLOT_LEN = 4096, 1024
 FREE, READY, REFUSED, GONE = range(4)
 OPEN, CLOSE = 1, 2

@@ -7,6 +7,9 @@
 
 Commands go over the second serial port, one at a time. Leaving the block powers the guest
 off, and fails if its kernel has complained of anything in the meantime.
+
+launcher is what QEMU is started by: fairgv-vm and its arguments. With wait=False the guest
+boots while its maker does other things; await_boot() then waits for it.
 """
 import os
 import pathlib
@@ -17,11 +20,16 @@ import socket
 import subprocess
 import tempfile
 
+import tsc
 from common import PATIENCE_S, Failure, expect, require, wait_until
 from initramfs import Archive, add_base
 
 QEMU = "qemu-system-x86_64"
 HERE = pathlib.Path(__file__).resolve().parent
+# Two processors: with one, QEMU's locked instructions are not atomic against the host.
+# cx16 off: QEMU 7.2's cmpxchg16b leaves wrong flags behind, which kernel 6.12 dies of.
+TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,cx16=off", "-smp", "2")
+KVM = ("-accel", "kvm", "-cpu", "host", "-smp", "2")
 COMPLAINTS = re.compile(
     r"WARNING:|BUG:|BUG |Oops|general protection|Call Trace|rcu.*stall|refcount_t|UBSAN|KASAN|"
     r"hung task|blocked for more than|soft lockup|Kernel panic|unable to handle|Bad page|"
@@ -36,7 +44,7 @@ def ivshmem(path, vectors, reserve="4G"):
 
 
 def require_qemu():
-    require(QEMU, "busybox")
+    require(QEMU, "busybox", "setpriv")
 
 
 class Job:
@@ -72,18 +80,24 @@ class Job:
 
 
 class Guest:
-    def __init__(self, kernel, devices=(), programs=None, files=None, memory_mb=256, append=""):
+    def __init__(self, kernel, devices=(), programs=None, files=None, memory_mb=256, append="",
+                 launcher=(), machine=TCG, wait=True):
         require_qemu()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-vm-"))
         self.kernel_log = ""
         self.received = b""
         self.make_initramfs(programs or {}, files or {})
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(self.folder / "agent"))
-        listener.listen(1)
-        self.start_qemu(kernel, devices, memory_mb, append)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.folder / "agent"))
+        self.listener.listen(1)
+        self.start_qemu(kernel, devices, memory_mb, append, launcher, machine)
+        if wait:
+            self.await_boot()
+
+    def await_boot(self):
         try:
-            self.agent = self.accept(listener)
+            with self.listener:
+                self.agent = self.accept(self.listener)
             self.agent.settimeout(PATIENCE_S)
             expect(self.read_line() == "ready", "the guest's agent says something odd")
         except BaseException:
@@ -99,14 +113,15 @@ class Guest:
             archive.add_file(name, source)
         archive.write(self.folder / "initramfs")
 
-    def start_qemu(self, kernel, devices, memory_mb, append):
-        # Two processors: with one, QEMU's locked instructions are not atomic against the host.
-        # cx16 off: QEMU 7.2's cmpxchg16b leaves wrong flags behind, which kernel 6.12 dies of.
+    def start_qemu(self, kernel, devices, memory_mb, append, launcher, machine):
         command = [
-            QEMU, "-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max,cx16=off", "-smp", "2",
+            "setpriv", "--pdeathsig", "KILL", *launcher, QEMU, "-machine", "q35", *machine,
             "-m", str(memory_mb), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", kernel.image, "-initrd", self.folder / "initramfs",
-            "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable {append}",
+            "-qmp", f"unix:{self.folder / 'qmp'},server=on,wait=off",
+            # no_timer_check: a late timer, on a busy host, is taken for a broken one.
+            "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check "
+                       f"tsc_early_khz={tsc.measure_khz()} {append}",
             "-serial", f"file:{self.folder / 'console'}",
             "-chardev", f"socket,id=agent,path={self.folder / 'agent'}", "-serial", "chardev:agent",
             *devices]
@@ -126,13 +141,16 @@ class Guest:
     def complaint(self):
         texts = [(self.folder / name).read_text(errors="replace") for name in ("qemu", "console")
                  if (self.folder / name).exists()]
-        return "".join(texts)[-6000:]
+        status = self.process.poll()
+        return "".join(texts)[-6000:] + ("" if status is None else f"QEMU's status: {status}")
 
     def read_more(self):
         try:
             more = self.agent.recv(65536)
         except socket.timeout:
             raise Failure(f"the guest hangs: {self.complaint()}") from None
+        except ConnectionResetError:
+            more = b""
         expect(more, f"the guest has ended: {self.complaint()}")
         self.received += more
 
@@ -190,6 +208,9 @@ class Guest:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        if os.environ.get("FAIRGV_VM_KEEP") and self.folder.exists():
+            shutil.copytree(self.folder, f"{os.environ['FAIRGV_VM_KEEP']}/{self.folder.name}",
+                            ignore=shutil.ignore_patterns("initramfs", "agent", "qmp"))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):
@@ -200,6 +221,4 @@ class Guest:
             if kind is None:
                 self.power_off()
         finally:
-            if os.environ.get("FAIRGV_VM_KEEP"):
-                shutil.copytree(self.folder, os.environ["FAIRGV_VM_KEEP"], dirs_exist_ok=True)
             self.kill()

@@ -84,12 +84,15 @@ static void add_bell(struct session *session)
 	CHECK(ioctl(session->fd, FAIRGV_IOC_LANE, &lane) == 0);
 }
 
-static void start(struct session *session, const char *program)
+/* While all windows are in use: again and again, or not. */
+static void start_when(bool patient, struct session *session, const char *program)
 {
 	int err;
 
 	session->fd = open_file();
-	err = ask(session, program, FGV_WIRE_VERSION, PATIENCE_S * 1000);
+	do {
+		err = ask(session, program, FGV_WIRE_VERSION, PATIENCE_S * 1000);
+	} while (patient && err == -EBUSY && !usleep(1000));
 	if (err) {
 		printf("open: %s\n", strerrorname_np(-err));
 		exit(EXIT_FAILURE);
@@ -100,6 +103,11 @@ static void start(struct session *session, const char *program)
 			       session->fd, 0);
 	CHECK(session->window != MAP_FAILED);
 	add_bell(session);
+}
+
+static void start(struct session *session, const char *program)
+{
+	start_when(false, session, program);
 }
 
 static void ring(const struct session *session)
@@ -337,7 +345,7 @@ static void do_churn(char **args)
 		if (!pid) {
 			struct session session;
 
-			start(&session, "churn");
+			start_when(true, &session, "churn");
 			echo_once(&session, (uint32_t)turn);
 			if (turn % 3 == 0)
 				raise(SIGKILL);

@@ -14,7 +14,8 @@ from common import BUILD
 LIBCUDART = BUILD / "frontend/libcudart/.libs"
 APPLETS = ("sh", "mount", "cat", "ls", "dmesg", "insmod", "rmmod", "lsmod", "stty", "sleep", "kill",
            "poweroff", "mkdir", "wc", "grep", "echo", "test", "ps", "head", "tail", "rm", "env", "id",
-           "basename", "readlink", "chmod", "true", "false", "printf", "hostname", "taskset", "nice")
+           "basename", "readlink", "mkfifo", "chmod", "true", "false", "printf", "hostname", "taskset",
+           "nice")
 
 
 class Archive:

@@ -143,8 +143,9 @@ def host_is_silent(setting):
     setting.host.answer = None
     expect_equal(setting.open(timeout_ms=100), "open=ETIMEDOUT", "no welcome")
     wait_until(lambda: setting.host.counts("close") == 1, "the close")
+    opens = setting.host.counts("open")     # a slow host sees only what has overtaken it
     job = setting.guest.start("guest_test open 0 600000")
-    wait_until(lambda: setting.host.counts("open") == 2, "the open")
+    wait_until(lambda: setting.host.counts("open") > opens, "the open")
     job.kill()
     setting.expect_at_rest()
 
@@ -258,7 +259,7 @@ def cuda_program_is_refused(setting):
 
 
 HEADS = (
-    ({"version": 2}, "of another version"),
+    ({"version": 1}, "of another version"),
     ({"windows": 0}, "without a sensible number of windows"),
     ({"windows": 64}, "without a sensible number of windows"),
     ({"windows": 10**9}, "without a sensible number of windows"),
