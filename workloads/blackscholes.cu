@@ -131,16 +131,11 @@ struct blackscholes : workload {
 		std::vector<struct price> prices(size);
 		uint64_t dice = 2;
 
-		memset(prices.data(), WORKLOAD_POISON, prices.size() * sizeof(prices[0]));
-		CUDA(this, cudaMemcpy(prices.data(), device_prices,
-				      prices.size() * sizeof(prices[0]), cudaMemcpyDeviceToHost));
-		for (size_t i = 0; i < prices.size(); i++)
-			if (isnan(prices[i].call) || isnan(prices[i].put))
-				return workload_close(this, NAN, 0, 0, 2 * i);
+		workload_fetch(this, prices, device_prices);
+		if (!workload_all_written(this, &prices[0].call, 2 * prices.size()))
+			return false;
 		for (size_t i = 0; i < prices.size() && i < SAMPLES; i++) {
-			size_t index = prices.size() > SAMPLES
-					       ? workload_random(&dice) % prices.size()
-					       : i;
+			size_t index = workload_sample(i, SAMPLES, prices.size(), &dice);
 
 			if (!verify_option(prices[index], index))
 				return false;

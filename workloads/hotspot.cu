@@ -143,9 +143,7 @@ struct hotspot : workload {
 			reference_step(to, from);
 			std::swap(from, to);
 		}
-		memset(result.data(), WORKLOAD_POISON, bytes());
-		CUDA(this, cudaMemcpy(result.data(), grids[(done - 1) % 2], bytes(),
-				      cudaMemcpyDeviceToHost));
+		workload_fetch(this, result, grids[(done - 1) % 2]);
 		for (size_t i = 0; i < result.size(); i++)
 			if (!workload_close(this, result[i], from[i], tolerance, i))
 				return false;

@@ -94,17 +94,12 @@ struct matmul : workload {
 	{
 		uint64_t dice = 3;
 
-		memset(c.data(), WORKLOAD_POISON, bytes());
-		CUDA(this, cudaMemcpy(c.data(), device_c, bytes(), cudaMemcpyDeviceToHost));
-		for (size_t i = 0; i < c.size(); i++)
-			if (isnan(c[i]))
-				return workload_close(this, c[i], 0, 0, i);
-		for (size_t i = 0; i < c.size() && i < SAMPLES; i++) {
-			size_t index = c.size() > SAMPLES ? workload_random(&dice) % c.size() : i;
-
-			if (!verify_element(index))
+		workload_fetch(this, c, device_c);
+		if (!workload_all_written(this, c.data(), c.size()))
+			return false;
+		for (size_t i = 0; i < c.size() && i < SAMPLES; i++)
+			if (!verify_element(workload_sample(i, SAMPLES, c.size(), &dice)))
 				return false;
-		}
 		return true;
 	}
 

@@ -239,9 +239,7 @@ struct srad : workload {
 		r.next.resize(image.size());
 		for (long i = 0; i < workload_depth(this); i++)
 			r.step();
-		memset(result.data(), WORKLOAD_POISON, bytes());
-		CUDA(this, cudaMemcpy(result.data(), images[(done - 1) % 2], bytes(),
-				      cudaMemcpyDeviceToHost));
+		workload_fetch(this, result, images[(done - 1) % 2]);
 		for (size_t i = 0; i < result.size(); i++)
 			if (!workload_close(this, result[i], r.image[i], 1e-4, i))
 				return false;

@@ -67,9 +67,7 @@ struct vecadd : workload {
 		double depth = (double)workload_depth(this);
 		std::vector<float> result(size);
 
-		memset(result.data(), WORKLOAD_POISON, bytes());
-		CUDA(this, cudaMemcpy(result.data(), sums[(done - 1) % 2], bytes(),
-				      cudaMemcpyDeviceToHost));
+		workload_fetch(this, result, sums[(done - 1) % 2]);
 		for (size_t i = 0; i < result.size(); i++) {
 			double tolerance =
 				depth * 0x1p-24 * (fabs(a[i]) + depth * fabs(b[i])) + 1e-6;

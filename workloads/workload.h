@@ -25,8 +25,9 @@
  * Progress comes under --seconds with the first synchronization after each full second;
  * elapsed is the exact time of it, and units and event_seconds are those until then.
  *
- * The exit status is 0 only if the result was verified, 1 if it was wrong or a CUDA call
- * failed (then one line on stderr names the call and the error), 2 for a wrong command line.
+ * The exit status is 0 only if the result was verified, 1 if it was wrong, a CUDA call failed
+ * (then one line on stderr names the call and the error) or memory was short (which a line
+ * says), 2 for a wrong command line.
  */
 #ifndef FGV_WORKLOAD_H
 #define FGV_WORKLOAD_H
@@ -40,6 +41,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include <new>
+#include <vector>
 
 /*
  * A program derives from this, sets the first group and gives the functions; the rest is
@@ -56,6 +60,7 @@ struct workload {
 	long max_size;		 /* at least 1 is always asked for */
 	long iterations;	 /* the default, then what was asked for */
 	long sync_every;	 /* iterations between two synchronizations */
+	long queries;		 /* cudaStreamQuery() after each iteration */
 	long round;
 	int kernels;   /* in one iteration */
 	double growth; /* a kernel's time grows about with this power of size */
@@ -159,6 +164,17 @@ __device__ static inline void workload_count(unsigned long long *count)
 		++*count;
 }
 
+/* Fills memory with random bits. */
+static inline void workload_fill_bytes(void *memory, size_t bytes, uint64_t seed)
+{
+	for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+		uint64_t bits = workload_random(&seed);
+
+		memcpy((char *)memory + i, &bits,
+		       bytes - i < sizeof(bits) ? bytes - i : sizeof(bits));
+	}
+}
+
 /* How many iterations the result is away from the input, after all of them. */
 static inline long workload_depth(const struct workload *w)
 {
@@ -174,6 +190,42 @@ static inline bool workload_close(const struct workload *w, float result, double
 	fprintf(stderr, "%s: element %zu is %.9g, not %.9g\n", w->name, index, (double)result,
 		reference);
 	return false;
+}
+
+/* Says whether a number that is counted, not measured, is the reference. */
+static inline bool workload_same(const struct workload *w, long long result, long long reference,
+				 size_t index)
+{
+	if (result == reference)
+		return true;
+	fprintf(stderr, "%s: element %zu is %lld, not %lld\n", w->name, index, result, reference);
+	return false;
+}
+
+/* Says whether none of @results is poison. */
+static inline bool workload_all_written(const struct workload *w, const float *results,
+					size_t amount)
+{
+	for (size_t i = 0; i < amount; i++)
+		if (isnan(results[i]))
+			return workload_close(w, results[i], 0, 0, i);
+	return true;
+}
+
+/* The @i-th of @samples elements to compare out of @amount: all, if there are no more. */
+static inline size_t workload_sample(size_t i, size_t samples, size_t amount, uint64_t *dice)
+{
+	return amount > samples ? workload_random(dice) % amount : i;
+}
+
+/* Fills @to from the device. */
+template <typename T>
+static inline void workload_fetch(const struct workload *w, std::vector<T> &to, const T *from)
+{
+	size_t bytes = to.size() * sizeof(T);
+
+	memset((void *)to.data(), WORKLOAD_POISON, bytes);
+	CUDA(w, cudaMemcpy(to.data(), from, bytes, cudaMemcpyDeviceToHost));
 }
 
 #include "workload_options.h"

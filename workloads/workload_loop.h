@@ -35,6 +35,19 @@ static inline void workload_restart(struct workload *w)
 	CUDA(w, cudaDeviceSynchronize());
 }
 
+/* That the device is not done is no error, though the runtime keeps it as one. */
+static inline void workload_query(const struct workload *w)
+{
+	for (long i = 0; i < w->queries; i++) {
+		cudaError_t error = cudaStreamQuery(NULL);
+
+		if (error == cudaErrorNotReady)
+			cudaGetLastError();
+		else
+			CUDA(w, error);
+	}
+}
+
 /* Runs iterations @from to @to, and returns the seconds between the events around them. */
 static inline double workload_batch(struct workload *w, long from, long to, bool time_events)
 {
@@ -42,8 +55,10 @@ static inline double workload_batch(struct workload *w, long from, long to, bool
 
 	if (time_events)
 		CUDA(w, cudaEventRecord(w->first, NULL));
-	for (long i = from; i < to; i++)
+	for (long i = from; i < to; i++) {
 		w->step(i);
+		workload_query(w);
+	}
 	if (time_events)
 		CUDA(w, cudaEventRecord(w->last, NULL));
 	CUDA(w, cudaDeviceSynchronize());
@@ -224,17 +239,30 @@ static inline bool workload_all_ran(const struct workload *w)
 	return false;
 }
 
-/* All of a workload's main(). */
-[[noreturn]] static inline void workload_main(struct workload *w, int argc, char **argv)
+/* Says whether the result was right. */
+static inline bool workload_run(struct workload *w)
 {
 	bool verified;
 
-	workload_parse(w, argc, argv);
 	workload_open(w);
 	workload_get_ready(w);
 	workload_loop(w);
 	verified = workload_all_ran(w) && w->verify();
 	w->release();
+	return verified;
+}
+
+/* All of a workload's main(). */
+[[noreturn]] static inline void workload_main(struct workload *w, int argc, char **argv)
+{
+	bool verified = false;
+
+	workload_parse(w, argc, argv);
+	try {
+		verified = workload_run(w);
+	} catch (const std::bad_alloc &) {
+		fprintf(stderr, "%s: not enough memory for size %ld\n", w->name, w->size);
+	}
 	workload_finish(w, verified);
 }
 

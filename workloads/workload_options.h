@@ -13,6 +13,7 @@ static inline void workload_help(const struct workload *w)
 	       "  --seconds S      run for S seconds instead, and tell the progress of each\n"
 	       "  --kernel-us N    choose the size so that a kernel takes about N microseconds\n"
 	       "  --sync-every N   synchronize after N iterations (default %ld)\n"
+	       "  --queries N      ask N times after each iteration whether the device is done\n"
 	       "  --burst-ms B     after B milliseconds of work, sleep for\n"
 	       "  --sleep-ms S     S milliseconds, and so on\n"
 	       "  --start-at T     get ready, then start at T seconds after 1970 (as date "
@@ -89,6 +90,9 @@ static inline void workload_option(struct workload *w, int option, bool *count_g
 	case 'y':
 		w->sync_every = workload_number(w, "sync-every", optarg, WORKLOAD_MAX_ITERATIONS);
 		break;
+	case 'q':
+		w->queries = workload_number(w, "queries", optarg, WORKLOAD_MAX_ITERATIONS);
+		break;
 	case 'b':
 		w->burst_s = workload_real(w, "burst-ms", optarg, max_ms) * 1e-3;
 		break;
@@ -119,6 +123,7 @@ static inline void workload_parse(struct workload *w, int argc, char **argv)
 		{"seconds", required_argument, NULL, 't'},
 		{"kernel-us", required_argument, NULL, 'k'},
 		{"sync-every", required_argument, NULL, 'y'},
+		{"queries", required_argument, NULL, 'q'},
 		{"burst-ms", required_argument, NULL, 'b'},
 		{"sleep-ms", required_argument, NULL, 'z'},
 		{"start-at", required_argument, NULL, 'a'},

@@ -69,12 +69,14 @@ class Way:
     policy: str = "fair"
     context: str = "isolated"
     slice_ms: object = None      # None: the daemon's default
+    cosched: bool = True
 
     def __str__(self):
         if self.policy in ("native", "none"):
             return self.policy if self.context == "isolated" else f"{self.policy} {self.context}"
         length = "" if self.slice_ms is None else f" {self.slice_ms:g} ms"
-        return f"{self.policy} {self.context}{length}"
+        alone = "" if self.cosched else " without coscheduling"
+        return f"{self.policy} {self.context}{length}{alone}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +131,8 @@ class Backend:
         user = pwd.getpwuid(os.getuid()).pw_name
         settings = {"gpu": gpu, "socket": self.socket, "control": self.control,
                     "policy": way.policy, "context": way.context}
+        if not way.cosched:
+            settings["cosched"] = "off"
         if way.slice_ms is not None:
             settings["slice"] = f"{way.slice_ms * 1000:.0f}us"
         lines = [f'{key} = "{value}";' for key, value in settings.items()]
@@ -291,6 +295,8 @@ def host_figures(run, vm):
     return {"gpu_share": (last["gpu_ns"] - first["gpu_ns"]) / passed_ns,
             "grants": last["grants"] - first["grants"],
             "stalls": last["stalls"] - first["stalls"],
+            "favoured": last["favoured"] - first["favoured"],
+            "sync_calls": last["sync_calls"] - first["sync_calls"],
             "overrun_us": (last["overrun_ns"] - first["overrun_ns"]) / 1e3,
             **wait_figures(first["wait"], last["wait"])}
 

@@ -1,12 +1,27 @@
 """The workloads: each computes what the processor does, at sizes that fill no block and over
-more than a round; their options, their lines, and what they refuse."""
+more than a round; their options, their lines, what they refuse, and how often they wait."""
+import json
+import os
+import resource
 import subprocess
 import time
 
 from harness import BUILD, PATIENCE_S, RUN, backend, expect, finish, main
 
-# Name, and iterations that begin a second round.
-WORKLOADS = {"vecadd": 1001, "matmul": 1002, "hotspot": 11, "blackscholes": 53, "srad": 10}
+# Name, iterations that begin a second round, and sizes: of scan and pathfinder also one that
+# gives a block more than a tile, or several blocks.
+SIZES = (1, 2, 33, 100)
+WORKLOADS = {
+    "vecadd": (1001, SIZES), "matmul": (1002, SIZES), "hotspot": (11, SIZES),
+    "blackscholes": (53, SIZES), "srad": (10, SIZES), "convolution": (8, SIZES),
+    "histogram": (10, SIZES), "scan": (10, (1, 2, 33, 300007)), "nw": (6, (1, 2, 9)),
+    "pathfinder": (6, (1, 2, 33, 1000)), "lavamd": (6, (1, 2, 9)), "heartwall": (10, (1, 2, 9)),
+    "cfd": (3, (1, 2, 9)),
+}
+# Kernel times to ask for; a real GPU's problems would be too large for the processor to check.
+SHORT_US, LONG_US = 100, 4000 if os.environ.get("FAIRGV_TEST_GPU", "soft") == "soft" else 400
+BESIDES = 20         # round trips of a program outside its loop, at most
+ADDRESSES = 32 << 30 # bytes that a program can have; lavamd wants as many for its largest size
 
 
 def words(line):
@@ -22,8 +37,8 @@ def run(daemon, name, *options):
 
 def results():
     with backend({"vm1": ""}) as daemon:
-        for name, iterations in WORKLOADS.items():
-            for size in (1, 2, 33, 100):
+        for name, (iterations, sizes) in WORKLOADS.items():
+            for size in sizes:
                 result = words(run(daemon, name, "--size", size, "--iterations", iterations)[-1])
                 expect(result["iterations"] == str(iterations), f"iterations: {result}")
                 expect(float(result["units"]) > 0, f"no units: {result}")
@@ -33,7 +48,7 @@ def units_are_work():
     """Twice the iterations are twice the units."""
     with backend({"vm1": ""}) as daemon:
         for name in WORKLOADS:
-            once, twice = (float(words(run(daemon, name, "--size", 20, "--iterations", n)[-1])
+            once, twice = (float(words(run(daemon, name, "--size", 5, "--iterations", n)[-1])
                                  ["units"]) for n in (3, 6))
             expect(twice == 2 * once, f"{name}: {once} units, then {twice}")
 
@@ -57,7 +72,7 @@ def kernel_time():
     with backend({"vm1": ""}) as daemon:
         for name in WORKLOADS:
             small, large = (words(run(daemon, name, "--kernel-us", us, "--iterations", 2)[-1])
-                            for us in (100, 4000))
+                            for us in (SHORT_US, LONG_US))
             expect(int(small["size"]) < int(large["size"]), f"{small} {large}")
             expect(float(large["kernel_us"]) > 0, f"kernel time: {large}")
 
@@ -89,10 +104,57 @@ def common_start():
         expect(time.time() >= start, "it did not wait")
 
 
+def bench(*arguments):
+    """The rows that bench prints, of programs in a VM of a backend of their own."""
+    with backend({"vm1": ""}) as daemon:
+        result = subprocess.run(
+            [BUILD / "bench/bench", *arguments, "--json"], text=True, capture_output=True,
+            check=False, timeout=PATIENCE_S,
+            env={**os.environ, "FAIRGV_SOCKET": str(daemon.socket), "FAIRGV_VM": "vm1"})
+        expect(result.returncode == 0, f"bench {arguments}: {result.stderr}")
+        return json.loads(result.stdout)["rows"]
+
+
+def waits():
+    """An iteration waits for the host no more often than the program asks it to."""
+    rows = bench("waits")
+    expect({row["program"] for row in rows} == set(WORKLOADS), f"which programs: {rows}")
+    for row in rows:
+        expect(0 < row["waits"] <= row["own"], f"round trips of an iteration: {row}")
+        expect(row["besides"] <= BESIDES, f"round trips besides: {row}")
+
+
+def table3():
+    """A launch is one call; two questions and a synchronization are three, and those wait."""
+    row, = bench("table3", "--program", "blackscholes", "--options", "queries=2", "--seconds", "1")
+    expect(row["asynchronous"] > 0 and row["kernel_us"] > 0, f"nothing counted: {row}")
+    expect(abs(row["synchronous"] / row["asynchronous"] - 3) < 1e-9, f"not three to one: {row}")
+
+
+def queries():
+    """Asking whether the device is done, in vain or not, hurts nothing."""
+    with backend({"vm1": ""}) as daemon:
+        run(daemon, "hotspot", "--size", 100, "--iterations", 20, "--queries", 3)
+
+
+def too_large():
+    """A size for which there is no memory is told."""
+    with backend({"vm1": ""}) as daemon:
+        result = subprocess.run(
+            [RUN, "--socket", daemon.socket, "--vm", "vm1", "--", BUILD / "workloads/lavamd",
+             "--size", str(1 << 24)], text=True, capture_output=True, check=False,
+            timeout=PATIENCE_S,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES)))
+        expect(result.returncode == 1 and "verified=no" in result.stdout and
+               result.stderr == "lavamd: not enough memory for size 16777216\n",
+               f"{result.returncode}: {result.stdout}{result.stderr}")
+
+
 def refusals():
     with backend({"vm1": ""}) as daemon:
         for options, message in (
                 (("--size", 0), "--size: '0' is not a number"),
+                (("--queries", "1x"), "--queries: '1x' is not a number"),
                 (("--kernel-us", "x"), "--kernel-us: 'x' is not a number"),
                 (("--seconds", -1), "--seconds: '-1' is not a number"),
                 (("--seconds", "nan"), "--seconds: 'nan' is not a number"),
@@ -104,4 +166,5 @@ def refusals():
             expect(status == 2 and message in err and not out, f"{options}: {status}: {out}{err}")
 
 
-main(results, units_are_work, seconds, kernel_time, bursts, common_start, refusals)
+main(results, units_are_work, seconds, kernel_time, bursts, common_start, waits, table3,
+     queries, too_large, refusals)
