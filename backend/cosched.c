@@ -43,9 +43,16 @@ _Static_assert(sizeof(struct attributes) == 48, "SCHED_ATTR_SIZE_VER0");
 /* What a favoured thread starts gets nice 0; only root can take that back. */
 #define RESET_ON_FORK 1
 
+/* A thread is judged so often: whether it waited for a processor for this part of the time. */
+#define JUDGE_NS   FGV_NS_PER_SEC
+#define WAIT_SHARE 200
+
 struct known {
 	int32_t vcpu;
 	pid_t thread; /* 0: nothing is known here */
+	uint64_t judged_ns;
+	uint64_t waited_ns; /* up to then, in all */
+	bool waits;
 };
 
 struct fgv_cosched_guest {
@@ -171,14 +178,38 @@ pid_t fgv_cosched_find(const struct fgv_cosched_guest *guest, int32_t vcpu)
 
 void fgv_cosched_learn(struct fgv_cosched_guest *guest, int32_t vcpu, pid_t thread)
 {
+	struct known *known;
+
 	guest->asked = -1;
 	if (!thread)
 		return;
-	guest->known[guest->oldest] = (struct known){vcpu, thread};
+	guest->known[guest->oldest] = (struct known){
+		.vcpu = vcpu,
+		.thread = thread,
+		.judged_ns = fgv_now_ns(),
+		.waits = true,
+	};
+	known = &guest->known[guest->oldest];
+	fgv_cosched_proc_waited(guest->folder, thread, &known->waited_ns);
 	guest->oldest = (guest->oldest + 1) % KNOWN;
 }
 
-/* The thread of @vcpu, or 0. */
+/* Whether it is any use to favour the thread; where the kernel does not say, it is. */
+static bool is_waiting(const struct fgv_cosched_guest *guest, struct known *known)
+{
+	uint64_t now_ns = fgv_now_ns(), passed_ns = now_ns - known->judged_ns, waited_ns;
+
+	if (passed_ns < JUDGE_NS)
+		return known->waits;
+	if (!fgv_cosched_proc_waited(guest->folder, known->thread, &waited_ns))
+		return true;
+	known->waits = waited_ns - known->waited_ns > passed_ns / WAIT_SHARE;
+	known->judged_ns = now_ns;
+	known->waited_ns = waited_ns;
+	return known->waits;
+}
+
+/* The thread of @vcpu, if it is to be favoured, or 0. */
 static pid_t thread_of(struct fgv_cosched_guest *guest, int32_t vcpu)
 {
 	struct known *known;
@@ -187,7 +218,7 @@ static pid_t thread_of(struct fgv_cosched_guest *guest, int32_t vcpu)
 		return 0;
 	known = find_known(guest, vcpu);
 	if (known && fgv_cosched_proc_has(guest->folder, known->thread))
-		return known->thread;
+		return is_waiting(guest, known) ? known->thread : 0;
 	if (known)
 		known->thread = 0;
 	ask(guest, vcpu);

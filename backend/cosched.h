@@ -9,6 +9,9 @@
  * allows. Real-time policies would also run it soon, but at the cost of all others for as long
  * as the guest likes. At the end of the grant it has what it had before.
  *
+ * A thread that hardly waits for processors needs no favour, and the system calls cost the GPU
+ * up to half a percent. So each is favoured for a second, and then for as long as it waits.
+ *
  * Which thread it is, the guest says. It is believed only if the thread belongs to the very
  * process that the session is of, so that a guest can have nobody favoured but itself. The
  * search for a thread, which takes the time of many system calls, is the daemon's main

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,23 @@ bool fgv_cosched_proc_has(int folder, pid_t thread)
 
 	snprintf(name, sizeof(name), "%d", (int)thread);
 	return !faccessat(folder, name, F_OK, 0);
+}
+
+/* The file has the time that it ran, the time that it waited, and how often it did. */
+bool fgv_cosched_proc_waited(int folder, pid_t thread, uint64_t *waited_ns)
+{
+	char path[NAME_LEN], text[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "%d/schedstat", (int)thread);
+	fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return sscanf(text, "%*u %" SCNu64, waited_ns) == 1;
 }
 
 /* The number behind @key in @line, the last one if there are more; false: it has no such key. */

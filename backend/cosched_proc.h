@@ -7,6 +7,7 @@
 #define FGV_BACKEND_COSCHED_PROC_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -23,5 +24,8 @@ pid_t fgv_cosched_proc_find(int folder, pid_t process, pid_t called, uid_t uid);
 
 /* Whether @thread is still one of the process. */
 bool fgv_cosched_proc_has(int folder, pid_t thread);
+
+/* How long in all it could have run, but had no processor; false: the kernel does not say. */
+bool fgv_cosched_proc_waited(int folder, pid_t thread, uint64_t *waited_ns);
 
 #endif

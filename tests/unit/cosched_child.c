@@ -44,6 +44,9 @@ static void obey(struct cosched_child *shared, enum order order)
 		break;
 	case ORDER_END_THREAD:
 		pthread_exit(NULL);
+	case ORDER_SPIN:
+		for (;;)
+			continue;
 	case ORDER_NONE:
 		break;
 	}

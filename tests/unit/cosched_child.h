@@ -11,7 +11,7 @@
 #define COSCHED_THREADS 3
 
 /* What the child's last thread is to do. */
-enum order { ORDER_NONE, ORDER_FORK, ORDER_EXEC, ORDER_END_THREAD };
+enum order { ORDER_NONE, ORDER_FORK, ORDER_EXEC, ORDER_END_THREAD, ORDER_SPIN };
 
 /* Shared with the child. */
 struct cosched_child {

@@ -7,9 +7,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "backend/cosched_proc.h"
 #include "shmring/park.h"
 #include "tests/unit/cosched_child.h"
 
@@ -85,6 +87,71 @@ START_TEST(one_at_a_time)
 	fgv_cosched_detach(guest);
 	ck_assert(cosched_is_usual(second));
 	attach(NULL);
+}
+END_TEST
+
+/* Until a thread is judged anew. */
+static void let_time_pass(void)
+{
+	uint64_t until_ns = fgv_now_ns() + 1100 * FGV_NS_PER_MS;
+
+	while (fgv_now_ns() < until_ns)
+		usleep(1000);
+}
+
+/* Who has waited for no processor for a second gains nothing by it. */
+START_TEST(leaves_alone_who_does_not_wait)
+{
+	pid_t thread = child->threads[1];
+	int folder = fgv_cosched_proc_open(child_pid);
+	uint64_t waited_ns;
+	bool is_told = fgv_cosched_proc_waited(folder, thread, &waited_ns);
+
+	close(folder);
+	kill(child_pid, SIGSTOP);
+	ck_assert(look_for(thread));
+	fgv_cosched_favour(guest, thread);
+	ck_assert_int_eq(cosched_is_favoured(thread), cosched_may_favour());
+	fgv_cosched_put_back(guest);
+	let_time_pass();
+	fgv_cosched_favour(guest, thread);
+	ck_assert_int_eq(cosched_is_favoured(thread), !is_told && cosched_may_favour());
+	kill(child_pid, SIGCONT);
+}
+END_TEST
+
+static void share_a_processor(pid_t first, pid_t second)
+{
+	cpu_set_t all, only;
+	int cpu = 0;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&only);
+	CPU_SET(cpu, &only);
+	ck_assert_int_eq(sched_setaffinity(first, sizeof(only), &only), 0);
+	ck_assert_int_eq(sched_setaffinity(second, sizeof(only), &only), 0);
+}
+
+START_TEST(favours_who_waits)
+{
+	pid_t thread = child->threads[COSCHED_THREADS - 1], other = fork();
+
+	ck_assert_int_ge(other, 0);
+	if (other == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			continue;
+	}
+	share_a_processor(thread, other);
+	cosched_child_order(ORDER_SPIN);
+	ck_assert(look_for(thread));
+	let_time_pass();
+	fgv_cosched_favour(guest, thread);
+	ck_assert_int_eq(cosched_is_favoured(thread), cosched_may_favour());
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
 }
 END_TEST
 
@@ -322,6 +389,8 @@ static void add_threads(Suite *suite)
 	tcase_add_checked_fixture(threads, set_up, tear_down);
 	tcase_add_test(threads, favours_and_puts_back);
 	tcase_add_test(threads, one_at_a_time);
+	tcase_add_test(threads, leaves_alone_who_does_not_wait);
+	tcase_add_test(threads, favours_who_waits);
 	tcase_add_test(threads, keeps_what_there_was);
 	tcase_add_test(threads, bad_nice_stays);
 	tcase_add_test(threads, leaves_other_policies_alone);
