@@ -368,11 +368,11 @@ START_TEST(learns_what_comes_behind_other_work)
 	const uint32_t rounds = 40;
 
 	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
-	fill_with(BYTES / 64, 0);
+	fill_with(BYTES / 1024, 0);
 	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
 	for (uint32_t i = 0; i < rounds; i++) {
-		fill_with(BYTES / 64, i);
 		fill_with(BYTES / 1024, i);
+		fill_with(BYTES / 65536, i);
 	}
 	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
 	ck_assert_uint_lt(vgpu.grant->stalls, rounds / 2);
