@@ -5,7 +5,6 @@ Reads what to do from standard input and writes what was measured to standard ou
 Guests boot on all processors, and share one while they are measured.
 """
 import json
-import os
 import sys
 
 import hosted
@@ -16,11 +15,6 @@ from kernel import Kernel
 
 WINDOWS = 1
 SETTINGS = 'window = "8M"; lanes = 8;'
-
-
-def pin(pid, processors):
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setaffinity(int(thread), processors)
 
 
 def words(line):
@@ -85,9 +79,9 @@ def measure(kernel, order):
             for guest in guests:
                 hosted.load(guest)
             processor, *rest = order["processors"]
-            pin(daemon.process.pid, rest)
+            hosted.pin(daemon.process.pid, rest)
             for guest in guests:
-                pin(guest.process.pid, [processor])
+                hosted.pin(guest.process.pid, [processor])
             wait_until(lambda: not daemon.children(), "rest")
             alone = run_jobs(daemon, guests[:1], order) if order["alone"] else None
             runs = [run_jobs(daemon, guests, order) for _ in range(order["repeat"])]

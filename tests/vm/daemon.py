@@ -16,6 +16,7 @@ WEIGHTS = {"vm1": 1, "vm2": 2}
 VECADD = "vecadd --size 20000 --iterations 100"
 MATMUL = "matmul --size 96 --iterations 5"
 FOREVER = "matmul --size 64 --iterations 10000000"     # kernels of a few milliseconds
+WAITING = f"{FOREVER} --sync-every 1"
 JUDGED_NS = 3_000_000_000   # the GPU time that shares are judged by
 SPOILT = 12                 # sessions that the hostile guest ruins
 
@@ -44,13 +45,17 @@ class World:
     def programs(self, vm):
         return sorted(session["program"] for session in self.stat(vm)["sessions"])
 
-    def start_busy(self, vm):
+    def start_busy(self, vm, command=FOREVER):
         """A program that does not end by itself, and is at work on the GPU."""
         before = self.stat(vm)["launches"]
-        job = self.guests[vm].start(FOREVER)
+        job = self.guests[vm].start(command)
         wait_until(lambda: self.stat(vm)["launches"] > before + 1 or job.ended(), f"kernels of {vm}")
-        expect(not job.ended(), f"{FOREVER} has ended: {job.output()}")
+        expect(not job.ended(), f"{command} has ended: {job.output()}")
         return job
+
+    def pin(self, processors):
+        for guest in self.guests.values():
+            hosted.pin(guest.process.pid, processors)
 
     def start_ready(self, vm, command):
         """A program that has its session, and starts to work when go() says so."""
@@ -136,6 +141,31 @@ def weights(world):
     for job in jobs:
         expect(not job.ended(), f"{FOREVER} has ended: {job.output()}")
         job.kill()
+
+
+def coscheduling(world):
+    """Guests that share a processor wait for it, so their vCPUs are favoured for their turns."""
+    told = [f"vm {vm}: QEMU (process {guest.process.pid}) has told its vCPUs' threads"
+            for vm, guest in world.guests.items()]
+    wait_until(lambda: all(line in world.daemon.log() for line in told), "the vCPUs' threads")
+    processors = os.sched_getaffinity(0)
+    world.pin({min(processors)})
+    try:
+        jobs = [world.start_busy(vm, WAITING) for vm in WEIGHTS]
+        wait_until(lambda: "coscheduling: " in world.daemon.log(), "what the daemon does")
+        by_no_means = "does not let the daemon favour" in world.daemon.log()
+        for vm in WEIGHTS:
+            before = world.stat(vm)
+            if by_no_means:
+                expect_equal(before["favoured"], 0, f"turns of {vm} with a favoured thread")
+            else:
+                wait_until(lambda: world.stat(vm)["favoured"] > before["favoured"] + 10,
+                           f"turns of {vm}")
+        for job in jobs:
+            expect(not job.ended(), f"{WAITING} has ended: {job.output()}")
+            job.kill()
+    finally:
+        world.pin(processors)
 
 
 def two_programs_of_one_guest(world):
@@ -235,7 +265,7 @@ def hostile_guest(world):
     world.compute("vm1", "vm2")
 
 
-CASES = (workloads, fairgv_run_uses_the_device, weights, two_programs_of_one_guest,
+CASES = (workloads, fairgv_run_uses_the_device, weights, coscheduling, two_programs_of_one_guest,
          parked_guest_is_woken, killed_program, killed_qemu, daemon_ends, killed_daemon, hostile_guest)
 
 
@@ -256,7 +286,8 @@ def run():
     print(f"kernel {kernel.release}", flush=True)
     vms = {vm: f'weight = {weight}; windows = {WINDOWS}; ivshmem = "{{folder}}/{vm}.sock";'
            for vm, weight in WEIGHTS.items()}
-    with backend(vms, top='window = "8M"; lanes = 8;') as daemon:
+    # Whoever waits at all is interactive: how often a program gets to it depends on the processors.
+    with backend(vms, top='window = "8M"; lanes = 8; interactive_calls = 0;') as daemon:
         world = World(kernel, daemon)
         try:
             run_cases(world)

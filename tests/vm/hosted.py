@@ -57,6 +57,12 @@ def replace_devices(guests, vectors):
         guest.monitor.add_region(socket, vectors)
 
 
+def pin(pid, processors):
+    """All threads of a process to these processors."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), processors)
+
+
 def stat(socket):
     """fairgvctl's report on the VMs of the daemon at @socket, by name."""
     done = subprocess.run([BUILD / "tools/fairgvctl", "--socket", f"{socket}.control", "stat", "--json"],
