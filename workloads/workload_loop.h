@@ -118,8 +118,7 @@ static inline void workload_calibrate(struct workload *w)
 		*(ratio > 1 ? &low : &high) = size;
 		ratio = pow(ratio, 1 / w->growth);
 		size = (long)fmin((double)size * ratio + 0.5, (double)w->max_size);
-		if (size <= low || size >= high)
-			size = low + (high - low) / 2;
+		size = size <= low ? low + 1 : size >= high ? high - 1 : size;
 	}
 	if (error > WORKLOAD_FAR_OFF)
 		fprintf(stderr, "%s: no size gives kernels of %g us; %ld comes nearest\n", w->name,
