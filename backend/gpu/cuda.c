@@ -164,7 +164,13 @@ static CUresult cuda_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_
 
 static CUresult cuda_host_register(struct fgv_gpu *gpu, void *base, size_t bytes)
 {
-	return cuda_of(gpu)->driver->host_register(base, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+	return cuda_of(gpu)->driver->host_register(
+		base, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+}
+
+static CUresult cuda_host_unregister(struct fgv_gpu *gpu, void *base)
+{
+	return cuda_of(gpu)->driver->host_unregister(base);
 }
 
 /* Finds the stream and announces work to it. */
@@ -382,6 +388,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.mem_free = cuda_mem_free,
 	.mem_info = cuda_mem_info,
 	.host_register = cuda_host_register,
+	.host_unregister = cuda_host_unregister,
 	.copy_in = cuda_copy_in,
 	.copy_in_bulk = cuda_copy_in,
 	.copy_out = cuda_copy_out,

@@ -30,6 +30,7 @@
 	X(mem_free, cuMemFree)                                                                     \
 	X(mem_info, cuMemGetInfo)                                                                  \
 	X(host_register, cuMemHostRegister)                                                        \
+	X(host_unregister, cuMemHostUnregister)                                                    \
 	X(copy_in, cuMemcpyHtoDAsync)                                                              \
 	X(copy_out, cuMemcpyDtoHAsync)                                                             \
 	X(copy_device, cuMemcpyDtoDAsync)                                                          \

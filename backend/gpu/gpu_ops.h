@@ -60,8 +60,12 @@ struct fgv_gpu_ops {
 	/* Waits for nothing: the memory goes after the work queued before. @bytes as allocated. */
 	CUresult (*mem_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 	CUresult (*mem_info)(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
-	/* Makes memory of this process fit for copies that are truly asynchronous. */
+	/*
+	 * Makes memory of this process fit for copies that are truly asynchronous, and lets
+	 * kernels use it at its own address. Before it is taken back no work may use it.
+	 */
 	CUresult (*host_register)(struct fgv_gpu *gpu, void *base, size_t bytes);
+	CUresult (*host_unregister)(struct fgv_gpu *gpu, void *base);
 
 	/* @src may change or go once this returns. At most FGV_DATA_MAX bytes. */
 	CUresult (*copy_in)(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,

@@ -173,6 +173,11 @@ static CUresult soft_host_register(struct fgv_gpu *gpu, void *base, size_t bytes
 	return softgpu_host_register(gpu_of(gpu), base, bytes);
 }
 
+static CUresult soft_host_unregister(struct fgv_gpu *gpu, void *base)
+{
+	return softgpu_host_unregister(gpu_of(gpu), base);
+}
+
 static CUresult soft_copy_in(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
 			     struct fgv_gpu_stream *stream)
 {
@@ -439,6 +444,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.mem_free = soft_mem_free,
 	.mem_info = soft_mem_info,
 	.host_register = soft_host_register,
+	.host_unregister = soft_host_unregister,
 	.copy_in = soft_copy_in,
 	.copy_in_bulk = soft_copy_in_bulk,
 	.copy_out = soft_copy_out,

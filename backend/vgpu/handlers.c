@@ -16,8 +16,8 @@
 #include "common/util.h"
 
 /*
- * What a device may be able to do, but a session can't: the guest's memory is not this
- * process's, and there is no operation for it.
+ * What a device may be able to do, but a session can't: of the guest's memory this process
+ * has only what is mapped in both, and there is no operation for it.
  */
 static const CUdevice_attribute withheld[] = {
 	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
@@ -25,7 +25,6 @@ static const CUdevice_attribute withheld[] = {
 	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-	CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
 	CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
@@ -171,14 +170,24 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 	return await_copy(session, request, status, stream);
 }
 
+/* Host memory is named to the GPU as such; for it there are faster ways than between places on it.
+ */
 CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_copy_device_in *in)
 {
+	const struct fgv_gpu_ops *ops = session->gpu->ops;
+	struct fgv_gpu_stream *stream = stream_of(in->stream);
+	const void *from = fgv_mapped_find(&session->mapped, in->from, in->size);
+	void *to = fgv_mapped_find(&session->mapped, in->to, in->size);
+
 	if (in->size == 0)
 		return CUDA_SUCCESS;
 	request->amount = in->size;
-	return session->gpu->ops->copy_device(session->gpu, in->to, in->from, in->size,
-					      stream_of(in->stream));
+	if (from && !to)
+		return ops->copy_in_bulk(session->gpu, in->to, from, in->size, stream);
+	if (to && !from)
+		return ops->copy_out(session->gpu, to, in->from, in->size, stream);
+	return ops->copy_device(session->gpu, in->to, in->from, in->size, stream);
 }
 
 CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,

@@ -14,6 +14,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
 	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
+	fgv_mapped_init(&session->mapped);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);
@@ -43,6 +44,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_held_fini(&session->held);
 	fgv_waits_fini(session);
 	remove_all(session);
+	fgv_mapped_fini(&session->mapped, session->gpu);
 	fgv_handles_fini(&session->handles);
 	fgv_quota_fini(&session->quota);
 	fgv_lanes_destroy(session->lanes);
@@ -167,6 +169,20 @@ CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_r
 					       .call = request->call,
 					       .op = request->op,
 					       .event = event,
+				       });
+	return FGV_PENDING;
+}
+
+CUresult fgv_session_await_unmapping(struct fgv_session *session, const struct fgv_request *request,
+				     struct fgv_gpu_fence *fence, struct fgv_mapped_range *range)
+{
+	fgv_waits_add(&session->waits, &(struct fgv_wait){
+					       .lane = request->lane,
+					       .call = request->call,
+					       .op = request->op,
+					       .fence = fence,
+					       .covers = session->gate.submitted,
+					       .range = range,
 				       });
 	return FGV_PENDING;
 }

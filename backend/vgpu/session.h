@@ -11,6 +11,7 @@
 #include "backend/shared.h"
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/held.h"
+#include "backend/vgpu/mapped.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
@@ -33,6 +34,7 @@ struct fgv_session {
 	struct fgv_lanes *lanes;
 	struct fgv_handles handles;
 	struct fgv_quota quota;
+	struct fgv_mapped mapped;
 	struct fgv_waits waits;
 	struct fgv_gate gate;
 	struct fgv_held held;
@@ -88,5 +90,9 @@ CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_r
 				 struct fgv_gpu_fence *fence, uint64_t covers);
 CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_request *request,
 				 struct fgv_object *event);
+
+/* The same for the end of all work, with which @range goes. Takes over both. */
+CUresult fgv_session_await_unmapping(struct fgv_session *session, const struct fgv_request *request,
+				     struct fgv_gpu_fence *fence, struct fgv_mapped_range *range);
 
 #endif

@@ -36,8 +36,11 @@ static void release(struct fgv_session *session, struct fgv_wait *wait)
 		session->gpu->ops->fence_put(session->gpu, wait->fence);
 	if (wait->event)
 		fgv_session_put(session, wait->event);
+	if (wait->range)
+		fgv_mapped_drop(wait->range, session->gpu);
 	wait->fence = NULL;
 	wait->event = NULL;
+	wait->range = NULL;
 }
 
 void fgv_waits_fini(struct fgv_session *session)

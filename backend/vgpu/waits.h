@@ -9,6 +9,7 @@
 
 #include "backend/gpu/gpu_ops.h"
 #include "backend/vgpu/handles.h"
+#include "backend/vgpu/mapped.h"
 
 struct fgv_session;
 
@@ -18,8 +19,9 @@ struct fgv_wait {
 	uint16_t op;
 	/* What is waited for; with neither, the reply below is known. */
 	struct fgv_gpu_fence *fence;
-	struct fgv_object *event; /* with a reference */
-	uint64_t covers;	  /* see fgv_session_await_fence() */
+	struct fgv_object *event;	/* with a reference */
+	uint64_t covers;		/* see fgv_session_await_fence() */
+	struct fgv_mapped_range *range; /* goes once the fence has passed; or NULL */
 	CUresult status;
 	uint32_t reply_len;
 	uint8_t reply[FGV_SLOT_INLINE];

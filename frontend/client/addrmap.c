@@ -116,7 +116,7 @@ static struct range *first_of_locked(enum fgv_range_kind kind)
 {
 	struct range *range;
 
-	RB_FOREACH (range, ranges, &map.ranges) {
+	RB_FOREACH(range, ranges, &map.ranges) {
 		if (range->kind == kind)
 			return range;
 	}
@@ -138,31 +138,38 @@ void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, vo
 	pthread_mutex_unlock(&map.mutex);
 }
 
-static enum fgv_range_fit fit(uint64_t start, uint64_t len, uint64_t range_start,
-			      uint64_t range_len)
+/* Makes the range that holds @start this thread's last one; false: there is none. */
+static bool find_again(struct fgv_thread *self, uint64_t start)
 {
-	return len <= range_len - (start - range_start) ? FGV_FIT_INSIDE : FGV_FIT_BEYOND;
-}
-
-enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
-{
-	struct fgv_thread *self = &fgv_thread_self;
-	enum fgv_range_fit result = FGV_FIT_UNKNOWN;
 	struct range *range;
 
-	if (self->range_generation == __atomic_load_n(&map.generation, __ATOMIC_RELAXED) &&
-	    start - self->range_start < self->range_len)
-		return fit(start, len, self->range_start, self->range_len);
 	pthread_mutex_lock(&map.mutex);
 	range = find_locked(start);
 	if (range) {
-		result = fit(start, len, range->start, range->len);
 		self->range_start = range->start;
 		self->range_len = range->len;
+		self->range_kind = range->kind;
 		self->range_generation = map.generation;
 	}
 	pthread_mutex_unlock(&map.mutex);
-	return result;
+	return range;
+}
+
+enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_range_view *view)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+
+	if (self->range_generation != __atomic_load_n(&map.generation, __ATOMIC_RELAXED) ||
+	    start - self->range_start >= self->range_len) {
+		if (!find_again(self, start))
+			return FGV_FIT_UNKNOWN;
+	}
+	*view = (struct fgv_range_view){
+		self->range_start,
+		self->range_len,
+		(enum fgv_range_kind)self->range_kind,
+	};
+	return len <= view->len - (start - view->start) ? FGV_FIT_INSIDE : FGV_FIT_BEYOND;
 }
 
 static int keep_free(uint64_t base, uint64_t len)
@@ -242,8 +249,7 @@ int fgv_addrmap_claim(uint64_t start, uint64_t len)
 		return 0;
 	pthread_mutex_lock(&map.mutex);
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(grains); i++) {
-		err = claim_locked(start - start % grains[i],
-				   fgv_align_up(start + len, grains[i]));
+		err = claim_locked(start - start % grains[i], fgv_align_up(start + len, grains[i]));
 		if (!err)
 			break;
 	}

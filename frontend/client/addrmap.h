@@ -1,7 +1,8 @@
 /*
- * The device memory that this process knows of: what it has allocated, and the
- * variables of its modules. It answers what CUDA answers about pointers without asking
- * the GPU: whether one is a device pointer at all, and how far its allocation goes.
+ * The memory of the device that this process knows of: what it has allocated, and the
+ * variables of its modules; and the host memory that the device sees. It answers what CUDA answers
+ * about pointers without asking the GPU: whether one is a device pointer at all, and how far its
+ * allocation goes.
  *
  * What it does not know need not be wrong: a kernel may have stored the address of a
  * variable that the host has never asked for. Such an address is for the host to judge.
@@ -18,7 +19,16 @@
 enum fgv_range_kind {
 	FGV_RANGE_MEMORY,   /* cudaMalloc */
 	FGV_RANGE_VARIABLE, /* of a module; not for cudaFree */
+	/* From here on, memory of this process as well (hostmem.h). */
+	FGV_RANGE_PINNED,     /* cudaHostAlloc */
+	FGV_RANGE_REGISTERED, /* cudaHostRegister */
+	FGV_RANGE_MANAGED,    /* cudaMallocManaged */
 };
+
+static inline bool fgv_range_is_host(enum fgv_range_kind kind)
+{
+	return kind >= FGV_RANGE_PINNED;
+}
 
 enum fgv_range_fit {
 	FGV_FIT_INSIDE,	 /* all of it lies in one allocation */
@@ -36,7 +46,21 @@ int fgv_addrmap_remove(uint64_t start, enum fgv_range_kind kind);
 void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, void *arg),
 		       void *arg);
 
-enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len);
+struct fgv_range_view {
+	uint64_t start;
+	uint64_t len;
+	enum fgv_range_kind kind;
+};
+
+/* @view: the allocation that it starts in; unchanged where it starts in none. */
+enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_range_view *view);
+
+static inline enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
+{
+	struct fgv_range_view view;
+
+	return fgv_addrmap_look(start, len, &view);
+}
 
 /*
  * Keeps device addresses [base, base + len) from ever being host addresses here

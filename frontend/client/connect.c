@@ -156,14 +156,14 @@ CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len)
 	res = client->transport->greet(&greeting, &failure);
 	if (!res)
 		res = accept_welcome(&failure, client, &greeting);
-	/* The mapping keeps the window; the descriptor has done its work. */
-	close_if_open(greeting.window);
 	if (res) {
+		close_if_open(greeting.window);
 		close_if_open(greeting.doorbell);
 		close_if_open(greeting.connection);
 		return res;
 	}
 	client->connection = greeting.connection;
 	client->doorbell = greeting.doorbell;
+	client->window_fd = greeting.window;
 	return CUDA_SUCCESS;
 }

@@ -2,8 +2,8 @@
  * The one session of the process: making it, and the ways in which it ends.
  *
  * Locks: state.mutex is held while connecting, so that one thread connects and the
- * others wait for it. A fork waits for it too: the child must not get half a session.
- * Nothing is taken while holding it.
+ * others wait for it. A fork waits for it too: the child must not get half a session;
+ * then for hostmem.c's, which is taken while holding it.
  */
 #include "frontend/client/session.h"
 
@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "frontend/client/connect.h"
+#include "frontend/client/hostmem.h"
 #include "frontend/client/stats.h"
 #include "shmring/spin.h"
 
@@ -26,10 +27,12 @@ static struct {
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&state.mutex);
+	fgv_hostmem_fork_begin();
 }
 
 static void fork_parent(void)
 {
+	fgv_hostmem_fork_end(false);
 	pthread_mutex_unlock(&state.mutex);
 }
 
@@ -39,10 +42,12 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
+	fgv_hostmem_fork_end(true);
 	if (state.connected) {
 		__atomic_store_n(&state.client.ended, CUDA_ERROR_NOT_INITIALIZED, __ATOMIC_RELAXED);
 		close(state.client.connection);
 		close(state.client.doorbell);
+		close(state.client.window_fd);
 		fgv_stats_forget();
 	}
 	pthread_mutex_unlock(&state.mutex);

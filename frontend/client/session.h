@@ -31,6 +31,7 @@ struct fgv_client {
 	const struct fgv_transport *transport;
 	int connection; /* its end is the session's; what else it is for is the transport's */
 	int doorbell;	/* wakes the dispatcher */
+	int window_fd;	/* to map parts of the window once more (hostmem.c) */
 	char vm[FGV_NAME_MAX];
 	uint32_t ended; /* atomic: a CUresult; 0 while it goes on */
 	uint32_t lost;	/* atomic: by the loss of its connection */

@@ -35,6 +35,7 @@ struct fgv_thread {
 	uint64_t range_start;
 	uint64_t range_len;
 	uint64_t range_generation;
+	uint32_t range_kind; /* enum fgv_range_kind */
 };
 
 /* In the initial TLS block, which makes an access one instruction. */

@@ -7,6 +7,7 @@
 
 #include "frontend/client/addrmap.h"
 #include "frontend/client/device.h"
+#include "frontend/client/hostmem.h"
 #include "frontend/client/object.h"
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/cudart.h"
@@ -233,6 +234,7 @@ static cudaError_t reset(void)
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
 		fgv_registry_unload(lane);
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
+		fgv_hostmem_drain(lane);
 		error = fgv_error_from(fgv_call_device_sync(lane));
 	}
 	fgv_lane_leave(lane);

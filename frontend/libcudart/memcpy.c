@@ -2,6 +2,10 @@
  * Copying between pointers. Under unified addressing the pointers themselves say where
  * they point; the kind only has to be possible: the device's side of a copy must
  * be a device pointer, the program's side may be (then the copy is one on the device).
+ *
+ * Host memory that the GPU sees goes to it, or comes from it, by its address and without a
+ * copy in between. Then a call that is not asynchronous has to wait, as the program sees, or
+ * changes, the memory afterwards; but for what is small enough to be sent along.
  */
 #include "frontend/libcudart/memcpy.h"
 
@@ -11,14 +15,16 @@
 #include "frontend/client/copy.h"
 #include "frontend/libcudart/cudart.h"
 
-enum side { HOST, DEVICE };
+/* SHARED: of the program, and seen by the GPU. */
+enum side { HOST, SHARED, DEVICE };
 
 struct copy {
 	void *dst;
 	const void *src;
 	size_t count;
 	enum side to, from;
-	bool ask; /* an address is not known here: the GPU must say if it is right */
+	bool ask;  /* an address is not known here: the GPU must say if it is right */
+	bool wait; /* the call is not asynchronous */
 };
 
 /*
@@ -28,9 +34,10 @@ struct copy {
 static bool find_side(struct copy *copy, const void *ptr, bool wanted, enum side *side)
 {
 	uint64_t address = (uint64_t)(uintptr_t)ptr;
-	enum fgv_range_fit fit = fgv_addrmap_fit(address, copy->count);
+	struct fgv_range_view view = {0};
+	enum fgv_range_fit fit = fgv_addrmap_look(address, copy->count, &view);
 
-	*side = DEVICE;
+	*side = fgv_range_is_host(view.kind) ? SHARED : DEVICE;
 	if (fit != FGV_FIT_UNKNOWN)
 		return fit == FGV_FIT_INSIDE;
 	if (wanted || fgv_addrmap_is_reserved(address))
@@ -61,12 +68,18 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	uint64_t from = (uint64_t)(uintptr_t)copy->src;
 	CUresult res;
 
-	if (copy->to == DEVICE && copy->from == DEVICE)
-		return fgv_post_copy_device(lane, to, from, copy->count, stream);
-	if (copy->to == DEVICE)
+	if (copy->to == DEVICE && (copy->from == HOST || (copy->wait && copy->from == SHARED &&
+							  copy->count <= FGV_DATA_MAX)))
 		return fgv_copy_in(lane, to, copy->src, copy->count, stream);
-	if (copy->from == DEVICE)
+	if (copy->to == HOST && copy->from == DEVICE)
 		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);
+	if (copy->to == DEVICE || copy->from == DEVICE) {
+		res = fgv_post_copy_device(lane, to, from, copy->count, stream);
+		if (!res && copy->wait && copy->to != copy->from)
+			res = fgv_call_stream_sync(lane, stream);
+		return res;
+	}
+	/* Within host memory CUDA's copies are never asynchronous. */
 	res = fgv_call_stream_sync(lane, stream);
 	if (!res)
 		memmove(copy->dst, copy->src, copy->count);
@@ -90,27 +103,41 @@ static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMe
 	return fgv_error_from(res);
 }
 
-cudaError_t fgv_memcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
-		       cudaStream_t stream)
+static cudaError_t enter_and_copy(struct copy *copy, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	struct copy copy = {.dst = dst, .src = src, .count = count};
 	struct fgv_lane *lane;
 	cudaError_t error;
 
-	if (!count)
+	if (!copy->count)
 		return cudaSuccess;
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = copy_on(lane, &copy, kind, stream);
+	error = copy_on(lane, copy, kind, stream);
 	fgv_lane_leave(lane);
 	return error;
+}
+
+cudaError_t fgv_memcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+		       cudaStream_t stream)
+{
+	struct copy copy = {.dst = dst, .src = src, .count = count};
+
+	return enter_and_copy(&copy, kind, stream);
+}
+
+cudaError_t fgv_memcpy_wait(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
+{
+	struct copy copy = {.dst = dst, .src = src, .count = count, .wait = true};
+
+	return enter_and_copy(&copy, kind, stream);
 }
 
 FGV_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 				  enum cudaMemcpyKind kind)
 {
-	return fgv_error_set(fgv_memcpy(dst, src, count, kind, NULL));
+	return fgv_error_set(fgv_memcpy_wait(dst, src, count, kind, NULL));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count,

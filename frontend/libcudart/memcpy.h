@@ -1,5 +1,7 @@
 /*
- * Copying, for the functions that copy to and from pointers and symbols.
+ * Copying and filling, for the functions that do so in one stream or another. Those with
+ * _wait do what CUDA's functions without Async do: when they return, the program may use
+ * its memory, of whatever kind.
  */
 #ifndef FGV_LIBCUDART_MEMCPY_H
 #define FGV_LIBCUDART_MEMCPY_H
@@ -7,11 +9,23 @@
 #include <cuda_runtime_api.h>
 
 /*
- * Copies as cudaMemcpyAsync() does: to or from pageable memory, which is all that
- * there is, that has copied or staged everything when it returns. Between two places on
- * the device it returns at once, as does cudaMemcpy().
+ * Copies as cudaMemcpyAsync() does: to or from pageable memory, that has copied or staged
+ * everything when it returns. Between two places on the device, or of host memory that
+ * it sees, it returns at once.
  */
 cudaError_t fgv_memcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 		       cudaStream_t stream);
+
+cudaError_t fgv_memcpy_wait(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+			    cudaStream_t stream);
+
+cudaError_t fgv_memcpy_to_symbol_wait(const void *symbol, const void *src, size_t count,
+				      size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t fgv_memcpy_from_symbol_wait(void *dst, const void *symbol, size_t count, size_t offset,
+					enum cudaMemcpyKind kind, cudaStream_t stream);
+
+/* The first @width bytes of @height rows, @pitch apart. */
+cudaError_t fgv_memset_wait(void *ptr, size_t pitch, int value, size_t width, size_t height,
+			    cudaStream_t stream);
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "frontend/client/addrmap.h"
+#include "frontend/libcudart/memcpy.h"
 
 /* Each further one has to miss the program's memory at another place. */
 #define ATTEMPTS 16
@@ -124,6 +125,7 @@ struct rows {
 	size_t width;
 	size_t height;
 	size_t span;
+	bool wait; /* for the end, where the program sees the memory, as cudaMemset() does */
 };
 
 static CUresult post_fill(struct fgv_lane *lane, const struct rows *rows, int value,
@@ -138,7 +140,9 @@ static CUresult post_fill(struct fgv_lane *lane, const struct rows *rows, int va
 static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int value,
 			   cudaStream_t stream)
 {
-	enum fgv_range_fit fit = fgv_addrmap_fit(rows->address, rows->span);
+	struct fgv_range_view view = {0};
+	enum fgv_range_fit fit = fgv_addrmap_look(rows->address, rows->span, &view);
+	bool wait = fit == FGV_FIT_UNKNOWN || (rows->wait && fgv_range_is_host(view.kind));
 	uint32_t handle;
 	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
 
@@ -147,15 +151,15 @@ static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int v
 	if (error)
 		return error;
 	error = fgv_error_from(post_fill(lane, rows, value, handle));
-	if (!error && fit == FGV_FIT_UNKNOWN)
+	if (!error && wait)
 		error = fgv_error_from(fgv_call_stream_sync(lane, handle));
 	return error;
 }
 
 static cudaError_t fill(void *ptr, size_t pitch, int value, size_t width, size_t height,
-			cudaStream_t stream)
+			cudaStream_t stream, bool wait)
 {
-	struct rows rows = {(uint64_t)(uintptr_t)ptr, pitch, width, height, 0};
+	struct rows rows = {(uint64_t)(uintptr_t)ptr, pitch, width, height, 0, wait};
 	struct fgv_lane *lane;
 	cudaError_t error;
 
@@ -172,24 +176,30 @@ static cudaError_t fill(void *ptr, size_t pitch, int value, size_t width, size_t
 	return error;
 }
 
+cudaError_t fgv_memset_wait(void *ptr, size_t pitch, int value, size_t width, size_t height,
+			    cudaStream_t stream)
+{
+	return fill(ptr, pitch, value, width, height, stream, true);
+}
+
 FGV_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
-	return fgv_error_set(fill(devPtr, count, value, count, 1, NULL));
+	return fgv_error_set(fgv_memset_wait(devPtr, count, value, count, 1, NULL));
 }
 
 FGV_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)
 {
-	return fgv_error_set(fill(devPtr, count, value, count, 1, stream));
+	return fgv_error_set(fill(devPtr, count, value, count, 1, stream, false));
 }
 
 FGV_EXPORT cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width,
 				    size_t height)
 {
-	return fgv_error_set(fill(devPtr, pitch, value, width, height, NULL));
+	return fgv_error_set(fgv_memset_wait(devPtr, pitch, value, width, height, NULL));
 }
 
 FGV_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width,
 					 size_t height, cudaStream_t stream)
 {
-	return fgv_error_set(fill(devPtr, pitch, value, width, height, stream));
+	return fgv_error_set(fill(devPtr, pitch, value, width, height, stream, false));
 }

@@ -4,6 +4,7 @@
  * stream 0 is that one.
  */
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/memcpy.h"
 
 /* The header declares them under these names only when compiled that way itself. */
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
@@ -81,7 +82,7 @@ FGV_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config
 FGV_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,
 				       enum cudaMemcpyKind kind)
 {
-	return cudaMemcpyAsync(dst, src, count, kind, cudaStreamPerThread);
+	return fgv_error_set(fgv_memcpy_wait(dst, src, count, kind, cudaStreamPerThread));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count,
@@ -93,7 +94,8 @@ FGV_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t c
 FGV_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count,
 					       size_t offset, enum cudaMemcpyKind kind)
 {
-	return cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, cudaStreamPerThread);
+	return fgv_error_set(
+		fgv_memcpy_to_symbol_wait(symbol, src, count, offset, kind, cudaStreamPerThread));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src,
@@ -106,7 +108,8 @@ FGV_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const vo
 FGV_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count,
 						 size_t offset, enum cudaMemcpyKind kind)
 {
-	return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, cudaStreamPerThread);
+	return fgv_error_set(
+		fgv_memcpy_from_symbol_wait(dst, symbol, count, offset, kind, cudaStreamPerThread));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count,
@@ -118,7 +121,7 @@ FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *sym
 
 FGV_EXPORT cudaError_t cudaMemset_ptds(void *ptr, int value, size_t count)
 {
-	return cudaMemsetAsync(ptr, value, count, cudaStreamPerThread);
+	return fgv_error_set(fgv_memset_wait(ptr, count, value, count, 1, cudaStreamPerThread));
 }
 
 FGV_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *ptr, int value, size_t count, cudaStream_t stream)
@@ -129,7 +132,8 @@ FGV_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *ptr, int value, size_t count, 
 FGV_EXPORT cudaError_t cudaMemset2D_ptds(void *ptr, size_t pitch, int value, size_t width,
 					 size_t height)
 {
-	return cudaMemset2DAsync(ptr, pitch, value, width, height, cudaStreamPerThread);
+	return fgv_error_set(
+		fgv_memset_wait(ptr, pitch, value, width, height, cudaStreamPerThread));
 }
 
 FGV_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *ptr, size_t pitch, int value, size_t width,

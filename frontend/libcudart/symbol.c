@@ -40,8 +40,12 @@ static cudaError_t find_part(const void *symbol, size_t count, size_t offset, vo
 	return cudaSuccess;
 }
 
-static cudaError_t copy_to(const void *symbol, const void *src, size_t count, size_t offset,
-			   enum cudaMemcpyKind kind, cudaStream_t stream)
+/* fgv_memcpy() or fgv_memcpy_wait(). */
+typedef cudaError_t copy_fn(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+			    cudaStream_t stream);
+
+static cudaError_t copy_to(copy_fn *copy, const void *symbol, const void *src, size_t count,
+			   size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *part;
 	cudaError_t error;
@@ -50,11 +54,11 @@ static cudaError_t copy_to(const void *symbol, const void *src, size_t count, si
 	    kind != cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 	error = find_part(symbol, count, offset, &part);
-	return error ? error : fgv_memcpy(part, src, count, kind, stream);
+	return error ? error : copy(part, src, count, kind, stream);
 }
 
-static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t offset,
-			     enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t copy_from(copy_fn *copy, void *dst, const void *symbol, size_t count,
+			     size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *part;
 	cudaError_t error;
@@ -63,33 +67,45 @@ static cudaError_t copy_from(void *dst, const void *symbol, size_t count, size_t
 	    kind != cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 	error = find_part(symbol, count, offset, &part);
-	return error ? error : fgv_memcpy(dst, part, count, kind, stream);
+	return error ? error : copy(dst, part, count, kind, stream);
+}
+
+cudaError_t fgv_memcpy_to_symbol_wait(const void *symbol, const void *src, size_t count,
+				      size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return copy_to(fgv_memcpy_wait, symbol, src, count, offset, kind, stream);
+}
+
+cudaError_t fgv_memcpy_from_symbol_wait(void *dst, const void *symbol, size_t count, size_t offset,
+					enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return copy_from(fgv_memcpy_wait, dst, symbol, count, offset, kind, stream);
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
 					  size_t offset, enum cudaMemcpyKind kind)
 {
-	return fgv_error_set(copy_to(symbol, src, count, offset, kind, NULL));
+	return fgv_error_set(fgv_memcpy_to_symbol_wait(symbol, src, count, offset, kind, NULL));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
 					       size_t offset, enum cudaMemcpyKind kind,
 					       cudaStream_t stream)
 {
-	return fgv_error_set(copy_to(symbol, src, count, offset, kind, stream));
+	return fgv_error_set(copy_to(fgv_memcpy, symbol, src, count, offset, kind, stream));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 					    size_t offset, enum cudaMemcpyKind kind)
 {
-	return fgv_error_set(copy_from(dst, symbol, count, offset, kind, NULL));
+	return fgv_error_set(fgv_memcpy_from_symbol_wait(dst, symbol, count, offset, kind, NULL));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
 						 size_t offset, enum cudaMemcpyKind kind,
 						 cudaStream_t stream)
 {
-	return fgv_error_set(copy_from(dst, symbol, count, offset, kind, stream));
+	return fgv_error_set(copy_from(fgv_memcpy, dst, symbol, count, offset, kind, stream));
 }
 
 FGV_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)

@@ -364,3 +364,17 @@ CUresult fgv_do_event_elapsed(struct fgv_session *session, struct fgv_request *r
 	out->ms = 1.5f;
 	return status_of(request);
 }
+
+CUresult fgv_do_host_map(struct fgv_session *session, struct fgv_request *request,
+			 const struct fgv_host_map_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}
+
+CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_host_unmap_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}

@@ -281,6 +281,80 @@ START_TEST(copies_in_bulk_and_on_the_device)
 }
 END_TEST
 
+/* An address that neither process has anything at; ThreadSanitizer allows few. */
+#ifdef __SANITIZE_THREAD__
+#define SHARED_ADDRESS 0x006000000000ull
+#else
+#define SHARED_ADDRESS 0x400000000000ull
+#endif
+
+static uint32_t host_map(uint64_t address, uint64_t off, uint64_t len)
+{
+	struct fgv_host_map_request request = {
+		.address = address, .pages_off = vgpu.window.arena_off + off, .pages_len = len};
+
+	return call(FGV_OP_HOST_MAP, &request, sizeof(request), NULL);
+}
+
+static uint32_t host_unmap(uint64_t address)
+{
+	struct fgv_host_unmap_request request = {.address = address};
+
+	return call(FGV_OP_HOST_UNMAP, &request, sizeof(request), NULL);
+}
+
+/* What is mapped is copied from and to by its address, and kernels reach it. */
+START_TEST(shares_host_memory)
+{
+	const uint64_t len = 8192, off = 1 << 20;
+	uint64_t device = must_alloc(len), args[3] = {SHARED_ADDRESS, COUNT, 3};
+	struct fgv_copy_device_request in = {.to = device, .from = SHARED_ADDRESS, .size = len};
+	struct fgv_copy_device_request out = {.to = SHARED_ADDRESS, .from = device, .size = len};
+	uint32_t *data = vgpu_arena(&vgpu, off), function = must_get(add_ptx, "add");
+
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, off, len), CUDA_SUCCESS);
+	for (unsigned i = 0; i < len / 4; i++)
+		data[i] = i;
+	post(FGV_OP_COPY_DEVICE, &in, sizeof(in));
+	launch(function, (COUNT + 127) / 128, args, 3);
+	ck_assert_uint_eq(device_sync(), CUDA_SUCCESS);
+	for (unsigned i = 0; i < COUNT; i++)
+		ck_assert_uint_eq(data[i], i + 3 + 5);
+	post(FGV_OP_COPY_DEVICE, &out, sizeof(out));
+	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS), CUDA_SUCCESS);
+	for (unsigned i = 0; i < len / 4; i++)
+		ck_assert_uint_eq(data[i], i);
+	post(FGV_OP_COPY_DEVICE, &in, sizeof(in));
+	ck_assert_uint_eq(device_sync(), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(shares_nothing_wrong)
+{
+	uint64_t elsewhere = must_alloc(4096);
+	struct fgv_copy_device_request beyond = {
+		.to = elsewhere, .from = SHARED_ADDRESS + 4096, .size = 4097};
+
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS + 1, 0, 4096), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 1, 4096), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 0, 4095), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_map(0, 0, 4096), CUDA_ERROR_INVALID_VALUE);
+	/* No such address; and one where the process has something itself: the soft GPU's memory.
+	 */
+	ck_assert_uint_ne(host_map(UINT64_MAX - 4095, 0, 4096), CUDA_SUCCESS);
+	ck_assert_uint_eq(host_map(elsewhere, 0, 4096), CUDA_ERROR_ALREADY_MAPPED);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 0, 8192), CUDA_SUCCESS);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS + 4096, 0, 4096), CUDA_ERROR_ALREADY_MAPPED);
+	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS + 4096), CUDA_ERROR_INVALID_VALUE);
+	post(FGV_OP_COPY_DEVICE, &beyond, sizeof(beyond));
+	ck_assert_uint_eq(device_sync(), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS), CUDA_SUCCESS);
+	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 4096, 4096), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(launches)
 {
 	uint64_t address = must_alloc(COUNT * 4), args[3] = {address, COUNT, 3};
@@ -730,6 +804,8 @@ int main(void)
 	tcase_add_test(work, tells_of_its_device);
 	tcase_add_test(work, copies_and_fills);
 	tcase_add_test(work, copies_in_bulk_and_on_the_device);
+	tcase_add_test(work, shares_host_memory);
+	tcase_add_test(work, shares_nothing_wrong);
 	tcase_add_test(work, launches);
 	tcase_add_test(work, tells_of_functions_and_variables);
 	tcase_add_test(work, refuses_modules);

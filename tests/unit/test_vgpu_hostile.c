@@ -282,12 +282,29 @@ static void move_to_arena(uint8_t *at)
 	memcpy(at, &off, sizeof(off));
 }
 
+/*
+ * Addresses and lengths of whole pages, the former often where nothing lies: otherwise no
+ * such request would get far.
+ */
+static void make_paged(uint8_t *message, uint32_t len, unsigned *seed)
+{
+	uint64_t value;
+
+	for (uint32_t at = 0; at + 8 <= len; at += 8) {
+		memcpy(&value, message + at, sizeof(value));
+		value -= value % FGV_PAGE_BYTES;
+		if (at == 0 && rand_r(seed) % 2)
+			value = 0x400000000000ull + value % (16 * FGV_PAGE_BYTES);
+		memcpy(message + at, &value, sizeof(value));
+	}
+}
+
 /* Fills in the arguments of @op, whose lower halves lie 8 bytes apart, or 4 where they are handles.
  */
 static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsigned *seed)
 {
 	uint32_t len = fgv_op_infos[op].request_len;
-	bool has_handles = op >= FGV_OP_STREAM_CREATE;
+	bool has_handles = op >= FGV_OP_STREAM_CREATE && op < FGV_OP_HOST_MAP;
 
 	for (uint32_t at = 0; at + 4 <= len; at += has_handles ? 4 : 8) {
 		uint32_t value = random_value(seed);
@@ -296,8 +313,10 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 	}
 	if (op == FGV_OP_MODULE_LOAD)
 		move_to_arena(message);
+	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
+		make_paged(message, len, seed);
 	if (op == FGV_OP_DEVICE_INFO || op == FGV_OP_COPY_IN_BULK || op == FGV_OP_COPY_OUT ||
-	    op == FGV_OP_FUNCTION_GET)
+	    op == FGV_OP_FUNCTION_GET || op == FGV_OP_HOST_MAP)
 		move_to_arena(message + 8);
 	if (op >= FGV_OP_MEM_FREE && op <= FGV_OP_FILL && len >= 8 && rand_r(seed) % 2)
 		memcpy(message, &address, 8);

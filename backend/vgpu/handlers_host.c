@@ -1,0 +1,35 @@
+/*
+ * The handlers of the operations on host memory that the GPU sees; see handlers.c.
+ */
+#include "backend/vgpu/session.h"
+
+CUresult fgv_do_host_map(struct fgv_session *session, struct fgv_request *request,
+			 const struct fgv_host_map_in *in)
+{
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_mapped_add(&session->mapped, session->gpu, in->address, in->pages,
+			      in->pages_len);
+}
+
+/* No copy finds it any more; kernels at work may still use it, so it goes after them. */
+CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_host_unmap_in *in)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_mapped_range *range = fgv_mapped_take(&session->mapped, in->address);
+	struct fgv_gpu_fence *fence;
+	CUresult status;
+
+	if (!range)
+		return CUDA_ERROR_INVALID_VALUE;
+	status = gpu->ops->fence_all(gpu, &fence);
+	if (status != CUDA_SUCCESS) {
+		fgv_mapped_drop(range, gpu);
+		return status;
+	}
+	return fgv_session_await_unmapping(session, request, fence, range);
+}

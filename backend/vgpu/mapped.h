@@ -1,0 +1,46 @@
+/*
+ * Host memory that the session's GPU sees: pages of the arena, mapped once more where they
+ * lie in the guest program too, so that a pointer means the same to the program, to
+ * kernels and here.
+ *
+ * The guest names the address. Nothing of this process is ever replaced: where something
+ * lies already, the guest has to find another.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_MAPPED_H
+#define FGV_VGPU_MAPPED_H
+
+#include <bsd/sys/tree.h>
+#include "backend/gpu/gpu_ops.h"
+
+#define FGV_MAPPED_MAX 16384 /* ranges of one session; the kernel's own limit is 65530 mappings */
+
+struct fgv_mapped_range;
+RB_HEAD(fgv_mapped_tree, fgv_mapped_range);
+
+struct fgv_mapped {
+	struct fgv_mapped_tree ranges;
+	uint32_t count;
+};
+
+void fgv_mapped_init(struct fgv_mapped *mapped);
+/* Takes all of it from @gpu, which must not be using it, and unmaps it. */
+void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu);
+
+/*
+ * Maps [@pages, @pages + @len), a part of a shared mapping, at @address as well, and shows it to
+ * @gpu there. CUDA_ERROR_INVALID_VALUE unless all are whole pages; CUDA_ERROR_ALREADY_MAPPED
+ * where this process has something else there; CUDA_ERROR_OUT_OF_MEMORY, or the GPU's code.
+ */
+CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t address,
+			void *pages, uint64_t len);
+
+/* Takes the range at @address out, or NULL: it stays mapped until fgv_mapped_drop(). */
+struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t address);
+void fgv_mapped_drop(struct fgv_mapped_range *range, struct fgv_gpu *gpu);
+
+/* The memory at [@address, @address + @len), or NULL if that is not inside one range. */
+void *fgv_mapped_find(const struct fgv_mapped *mapped, uint64_t address, uint64_t len);
+
+#endif
