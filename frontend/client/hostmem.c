@@ -146,9 +146,14 @@ static CUresult place(struct fgv_lane *lane, struct fgv_hostmem *memory)
 	return res == CUDA_ERROR_ALREADY_MAPPED ? CUDA_ERROR_OUT_OF_MEMORY : res;
 }
 
-/* What the program had of it is gone; the rest of it goes. */
+/*
+ * What the program had of it is gone; the rest of it goes, and what it took of the host's
+ * memory, where the transport allows that.
+ */
 static void release(struct fgv_lane *lane, struct fgv_hostmem *memory)
 {
+	madvise(lane->client->window.base + memory->off, memory->len, MADV_REMOVE);
+	free(memory->hints);
 	fgv_arena_free(lane->client->arena, memory->off);
 	free(memory);
 }
@@ -240,6 +245,35 @@ bool fgv_hostmem_flags(uint64_t address, enum fgv_range_kind kind, unsigned *fla
 		memory = NULL;
 	pthread_mutex_unlock(&table.mutex);
 	return memory;
+}
+
+/* The first of the pages' hints, all made if there are none; NULL: no memory. */
+static struct fgv_page_hints *need_hints(struct fgv_hostmem *memory)
+{
+	if (!memory->hints)
+		memory->hints = calloc(memory->len / FGV_PAGE_BYTES, sizeof(*memory->hints));
+	return memory->hints;
+}
+
+CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
+			   void (*each)(struct fgv_page_hints *hints, void *arg), void *arg)
+{
+	CUresult res = CUDA_ERROR_INVALID_VALUE;
+	struct fgv_hostmem *memory;
+
+	pthread_mutex_lock(&table.mutex);
+	memory = find_locked(address);
+	if (memory && memory->kind == FGV_RANGE_MANAGED && bytes &&
+	    bytes <= memory->bytes - (address - memory->address)) {
+		uint64_t from = (address - memory->base) / FGV_PAGE_BYTES;
+		uint64_t last = (address + bytes - 1 - memory->base) / FGV_PAGE_BYTES;
+
+		res = need_hints(memory) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		for (uint64_t page = from; !res && page <= last; page++)
+			each(&memory->hints[page], arg);
+	}
+	pthread_mutex_unlock(&table.mutex);
+	return res;
 }
 
 static struct fgv_hostmem *first(void)

@@ -47,6 +47,23 @@ CUresult fgv_hostmem_register(struct fgv_lane *lane, uint64_t address, uint64_t 
 /* The flags of the memory of @kind that @address lies in; false: it lies in none. */
 bool fgv_hostmem_flags(uint64_t address, enum fgv_range_kind kind, unsigned *flags);
 
+/* What the program has said of a page of managed memory; hints, as nothing is ever moved. */
+struct fgv_page_hints {
+	uint8_t is_read_mostly;
+	uint8_t accessed_by; /* bit 0: the processor, bit 1: the device */
+	uint16_t reserved;
+	/* enum cudaMemLocationType, 0: nothing was said; and which of them. */
+	int32_t preferred_type, preferred_id;
+	int32_t prefetched_type, prefetched_id;
+};
+
+/*
+ * Calls @each with the hints of every page that holds a part of [@address, @address + @bytes).
+ * CUDA_ERROR_INVALID_VALUE unless that is in one managed allocation.
+ */
+CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
+			   void (*each)(struct fgv_page_hints *hints, void *arg), void *arg);
+
 /* Frees all of it. */
 void fgv_hostmem_drain(struct fgv_lane *lane);
 

@@ -18,7 +18,8 @@ struct fgv_hostmem {
 	uint64_t off; /* of those in the window */
 	enum fgv_range_kind kind;
 	unsigned flags;
-	bool is_in_place; /* registered memory: its pages are the window's now */
+	struct fgv_page_hints *hints; /* of each page; NULL until asked for */
+	bool is_in_place;	      /* registered memory: its pages are the window's now */
 };
 
 /*

@@ -5,7 +5,8 @@
  *
  * Host memory that the GPU sees goes to it, or comes from it, by its address and without a
  * copy in between. Then a call that is not asynchronous has to wait, as the program sees, or
- * changes, the memory afterwards; but for what is small enough to be sent along.
+ * changes, the memory afterwards. Not even a little of it is sent along with the request:
+ * work that was queued before may write to it yet.
  */
 #include "frontend/libcudart/memcpy.h"
 
@@ -68,8 +69,7 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	uint64_t from = (uint64_t)(uintptr_t)copy->src;
 	CUresult res;
 
-	if (copy->to == DEVICE && (copy->from == HOST || (copy->wait && copy->from == SHARED &&
-							  copy->count <= FGV_DATA_MAX)))
+	if (copy->to == DEVICE && copy->from == HOST)
 		return fgv_copy_in(lane, to, copy->src, copy->count, stream);
 	if (copy->to == HOST && copy->from == DEVICE)
 		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);

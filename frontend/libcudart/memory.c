@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "frontend/client/addrmap.h"
+#include "frontend/client/hostmem.h"
 #include "frontend/libcudart/memcpy.h"
 
 /* Each further one has to miss the program's memory at another place. */
@@ -81,10 +81,11 @@ static cudaError_t release(void *ptr)
 
 	if (error)
 		return error;
-	if (ptr && fgv_addrmap_remove((uint64_t)(uintptr_t)ptr, FGV_RANGE_MEMORY))
-		error = cudaErrorInvalidValue;
-	else if (ptr)
+	if (ptr && !fgv_addrmap_remove((uint64_t)(uintptr_t)ptr, FGV_RANGE_MEMORY))
 		error = fgv_error_from(fgv_post_mem_free(lane, (uint64_t)(uintptr_t)ptr));
+	else if (ptr)
+		error = fgv_error_from(
+			fgv_hostmem_free(lane, (uint64_t)(uintptr_t)ptr, FGV_RANGE_MANAGED));
 	fgv_lane_leave(lane);
 	return error;
 }

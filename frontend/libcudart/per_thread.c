@@ -28,11 +28,16 @@ cudaError_t cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t coun
 cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count,
 					   size_t offset, enum cudaMemcpyKind kind,
 					   cudaStream_t stream);
+cudaError_t cudaMemPrefetchAsync_ptsz(const void *ptr, size_t count,
+				      struct cudaMemLocation location, unsigned flags,
+				      cudaStream_t stream);
 cudaError_t cudaMemset_ptds(void *ptr, int value, size_t count);
 cudaError_t cudaMemsetAsync_ptsz(void *ptr, int value, size_t count, cudaStream_t stream);
 cudaError_t cudaMemset2D_ptds(void *ptr, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMemset2DAsync_ptsz(void *ptr, size_t pitch, int value, size_t width, size_t height,
 				   cudaStream_t stream);
+cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *ptr, size_t length,
+					  unsigned flags);
 cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags);
 cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority);
 cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
@@ -119,6 +124,13 @@ FGV_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *sym
 	return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, own(stream));
 }
 
+FGV_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *ptr, size_t count,
+						 struct cudaMemLocation location, unsigned flags,
+						 cudaStream_t stream)
+{
+	return cudaMemPrefetchAsync(ptr, count, location, flags, own(stream));
+}
+
 FGV_EXPORT cudaError_t cudaMemset_ptds(void *ptr, int value, size_t count)
 {
 	return fgv_error_set(fgv_memset_wait(ptr, count, value, count, 1, cudaStreamPerThread));
@@ -140,6 +152,12 @@ FGV_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *ptr, size_t pitch, int value
 					      size_t height, cudaStream_t stream)
 {
 	return cudaMemset2DAsync(ptr, pitch, value, width, height, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *ptr, size_t length,
+						     unsigned flags)
+{
+	return cudaStreamAttachMemAsync(own(stream), ptr, length, flags);
 }
 
 FGV_EXPORT cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags)
