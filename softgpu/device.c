@@ -54,6 +54,7 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	if (g->workers_count > WORKERS_MAX)
 		g->workers_count = WORKERS_MAX;
 	snprintf(g->name, sizeof(g->name), "FairGV Soft GPU");
+	fgv_softgpu_system_init(&g->system);
 	pthread_mutex_init(&g->queue_lock, NULL);
 	pthread_cond_init(&g->queue_filled, NULL);
 	pthread_mutex_init(&g->job_lock, NULL);
@@ -76,6 +77,7 @@ void softgpu_destroy(struct softgpu *gpu)
 	fgv_workers_stop(gpu);
 	if (gpu->engine)
 		fgv_engine_detach(gpu->engine, gpu->engine_slot);
+	fgv_softgpu_system_fini(&gpu->system);
 	fgv_softgpu_memory_fini(&gpu->memory);
 	if (gpu->completion_fd >= 0)
 		close(gpu->completion_fd);

@@ -15,6 +15,7 @@
 #include "softgpu/machine.h"
 #include "softgpu/memory.h"
 #include "softgpu/softgpu.h"
+#include "softgpu/system.h"
 
 #define SHARED_MAX	   (64u << 10) /* bytes of shared memory per block */
 #define SHARED_DEFAULT_MAX (48u << 10)
@@ -119,6 +120,7 @@ struct softgpu {
 	struct softgpu_config config;
 	char name[64];
 	struct memory memory;
+	struct softgpu_system system;
 	struct engine *engine;
 	int engine_slot;
 	unsigned workers_count; /* the executor is worker 0 */

@@ -66,6 +66,7 @@ struct program {
 	struct code **functions;
 	uint32_t functions_count;
 	bool indirect; /* there are calls by address */
+	bool uses_heap;
 };
 
 struct scope {

@@ -1,5 +1,5 @@
 /* Branches, calls, barriers and exits. */
-#include "softgpu/lower.h"
+#include "softgpu/system.h"
 
 #include <string.h>
 
@@ -220,6 +220,8 @@ static void emit_call(struct lower *l, struct call_site *site, const struct ptx_
 	struct draft *d;
 	uint32_t address;
 
+	if (s && s->kind == SYMBOL_EXTERN && fgv_lower_system_call(l, site, s->name))
+		return;
 	if (s && s->kind == SYMBOL_EXTERN) {
 		fgv_lower_fail(l, "call of '%s', which no module defines", s->name);
 		return;

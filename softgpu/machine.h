@@ -46,6 +46,7 @@
 struct insn;
 struct warp;
 struct block;
+struct softgpu_system;
 
 /* Runs one instruction; the next one, or NULL where the warp stops. */
 typedef const struct insn *(*handler)(struct warp *w, const struct insn *in);
@@ -221,6 +222,7 @@ struct block {
 	uint8_t *frames;
 	struct warp *warps;
 	const int *stop; /* not 0: give up */
+	struct softgpu_system *system; /* the device's */
 	bool tids_ready; /* the warps know their threads' indices */
 	/* Set per block. */
 	uint32_t ctaid[3];
@@ -277,6 +279,7 @@ FGV_ISA_TABLES(v3)
 FGV_ISA_TABLES(v4)
 void fgv_softgpu_fill_control(handler *table);
 void fgv_softgpu_fill_atomic(handler *table);
+void fgv_softgpu_fill_system(handler *table);
 
 /* block.c: what handlers ask of the block. */
 /* Records a fault; NULL, for the handler to return. */

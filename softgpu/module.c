@@ -4,6 +4,23 @@
 
 #include "softgpu/internal.h"
 
+/* With what it needs of the device. */
+static CUresult create_program(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
+			       size_t log_len, struct program **program)
+{
+	CUresult result =
+		fgv_program_create(&gpu->memory, ptx, count, log, log_len, program);
+
+	if (result != CUDA_SUCCESS || !(*program)->uses_heap)
+		return result;
+	result = fgv_softgpu_heap_need(&gpu->system.heap, &gpu->memory);
+	if (result != CUDA_SUCCESS) {
+		fgv_program_destroy(*program);
+		*program = NULL;
+	}
+	return result;
+}
+
 CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
 			     size_t log_len, struct softgpu_module **module)
 {
@@ -15,10 +32,10 @@ CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = fgv_program_create(&gpu->memory, ptx, count, log, log_len, &m->program);
+	result = create_program(gpu, ptx, count, log, log_len, &m->program);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->completed < gpu->last_free) {
 		fgv_queue_wait_frees(gpu);
-		result = fgv_program_create(&gpu->memory, ptx, count, log, log_len, &m->program);
+		result = create_program(gpu, ptx, count, log, log_len, &m->program);
 	}
 	if (result == CUDA_SUCCESS)
 		*module = m;

@@ -78,6 +78,7 @@ static void fill_handlers(handler *table)
 {
 	fgv_softgpu_fill_control(table);
 	fgv_softgpu_fill_atomic(table);
+	fgv_softgpu_fill_system(table);
 	if (fill_for_newer(table))
 		return;
 	fgv_softgpu_fill_alu_base(table);

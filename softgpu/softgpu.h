@@ -19,6 +19,7 @@
 #define FGV_SOFTGPU_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -128,6 +129,20 @@ CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size
 CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t value,
 		      unsigned width, size_t row_elements, size_t rows,
 		      struct softgpu_stream *stream);
+
+/*
+ * What kernels have printed, on standard output (0) or with assertions on standard error (1),
+ * since it was last taken: up to @room bytes of it, and how many. It is there when the kernel is done.
+ */
+bool softgpu_has_text(const struct softgpu *gpu);
+size_t softgpu_take_text(struct softgpu *gpu, unsigned stream, char *text, size_t room);
+
+/*
+ * CUDA_ERROR_UNSUPPORTED_LIMIT: the soft GPU has none of this. CUDA_ERROR_INVALID_VALUE: it is
+ * too late, or too much.
+ */
+CUresult softgpu_limit_get(struct softgpu *gpu, CUlimit limit, size_t *value);
+CUresult softgpu_limit_set(struct softgpu *gpu, CUlimit limit, size_t value);
 
 /*
  * A descriptor that becomes readable (an eventfd) when some command completes

@@ -65,6 +65,7 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->workers = worker->gpu->workers_count;
 	b->grid_id = job->number;
 	b->stop = &worker->gpu->job.stop;
+	b->system = &worker->gpu->system;
 	b->view = (struct memory_view){.memory = &worker->gpu->memory};
 	if (!ensure(&worker->frames, (size_t)b->frame_bytes * warps) ||
 	    !ensure(&worker->local, (size_t)b->local_bytes * LANES * warps) ||
