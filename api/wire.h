@@ -93,7 +93,9 @@ struct fgv_window_head {
 	uint32_t host_parked;
 	/* Written by the host: nonzero while the GPU is the session's, or about to be. */
 	uint32_t online;
-	uint8_t reserved1[FGV_CACHE_LINE - 8];
+	/* Written by the host: nonzero while text that kernels have printed is to be fetched. */
+	uint32_t text;
+	uint8_t reserved1[FGV_CACHE_LINE - 12];
 	/* Written by the guest: goes up when it has sent a message on the socket. */
 	uint32_t control_seq;
 	uint8_t reserved2[FGV_CACHE_LINE - 4];

@@ -3,6 +3,7 @@
  * struct container_head and struct entry_head are all that is known of it. Headers are
  * copied out before use, since nothing says that they are aligned.
  */
+#define _GNU_SOURCE
 #include "backend/fatbin.h"
 
 #include <errno.h>
@@ -212,6 +213,39 @@ static int unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **tex
 	*left -= entry->unpacked_len;
 	*text = new_text;
 	return 0;
+}
+
+static bool entry_mentions(const struct fgv_fatbin_entry *entry, const char *word)
+{
+	size_t left = FGV_FATBIN_TEXT_MAX;
+	char *text = NULL;
+	bool found;
+
+	if (entry->packing == FGV_FATBIN_RAW)
+		return memmem(entry->data, entry->len, word, strlen(word));
+	if (unpack(entry, &left, &text) < 0)
+		return true;
+	found = memmem(text, entry->unpacked_len, word, strlen(word));
+	free(text);
+	return found;
+}
+
+bool fgv_fatbin_mentions(const void *image, size_t len, const char *word)
+{
+	const uint8_t *at = image;
+	struct fgv_fatbin_entry entry;
+	size_t container_len;
+
+	for (; len > 0 && fgv_fatbin_extent(at, len, &container_len) == 0; len -= container_len) {
+		size_t in = 0;
+
+		while (fgv_fatbin_entry(at, container_len, &in, &entry) > 0) {
+			if (entry_mentions(&entry, word))
+				return true;
+		}
+		at += container_len;
+	}
+	return false;
 }
 
 static int take_container(const void *container, size_t container_len, size_t *left,

@@ -55,6 +55,12 @@ int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
  */
 int fgv_fatbin_check(const void *image, size_t len, unsigned *containers);
 
+/*
+ * Whether @word is in the text or the machine code of @image, which was checked. Where an
+ * entry can't be unpacked it may be.
+ */
+bool fgv_fatbin_mentions(const void *image, size_t len, const char *word);
+
 struct fgv_fatbin_texts {
 	char **texts; /* each NUL-terminated */
 	size_t count;

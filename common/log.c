@@ -1,10 +1,11 @@
 /*
- * The one place that writes log lines. State: the program's name and the level,
- * both set before threads start.
+ * The one place that writes log lines. State: the program's name, the level and
+ * the descriptor, all set before threads start.
  */
 #include "common/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 static struct {
 	char name[64];
 	enum fgv_log_level level;
-} logger = {"fairgv", FGV_LOG_INFO};
+	int fd;
+} logger = {"fairgv", FGV_LOG_INFO, STDERR_FILENO};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -28,6 +30,16 @@ void fgv_log_init(const char *name)
 		if (!strcmp(wanted, level_names[i]))
 			logger.level = (enum fgv_log_level)i;
 	}
+}
+
+int fgv_log_move(void)
+{
+	int fd = fcntl(logger.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (fd < 0)
+		return -errno;
+	logger.fd = fd;
+	return 0;
 }
 
 void fgv_log_flatten(char *text)
@@ -74,7 +86,7 @@ void fgv_log(enum fgv_log_level level, const char *format, ...)
 	fgv_log_flatten(line); /* some of it came from outside */
 	len = strlen(line);
 	line[len++] = '\n';
-	while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+	while (write(logger.fd, line, len) < 0 && errno == EINTR)
 		continue;
 	errno = saved_errno;
 }

@@ -20,6 +20,12 @@ enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG
  */
 void fgv_log_init(const char *name);
 
+/*
+ * Has lines go where standard error leads now, whatever becomes of that. Before threads
+ * start. A negative errno.
+ */
+int fgv_log_move(void);
+
 void fgv_log(enum fgv_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

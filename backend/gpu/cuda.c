@@ -358,13 +358,34 @@ static CUresult cuda_event_record(struct fgv_gpu *gpu, struct fgv_gpu_event *eve
 
 static CUresult cuda_event_query(struct fgv_gpu *gpu, struct fgv_gpu_event *event)
 {
-	return cuda_of(gpu)->driver->event_query((CUevent)event);
+	struct cuda *cuda = cuda_of(gpu);
+	CUresult status = cuda->driver->event_query((CUevent)event);
+
+	if (status == CUDA_SUCCESS)
+		fgv_cuda_flush_event(cuda, (CUevent)event);
+	return status;
 }
 
 static CUresult cuda_event_elapsed(struct fgv_gpu *gpu, struct fgv_gpu_event *start,
 				   struct fgv_gpu_event *end, float *ms)
 {
 	return cuda_of(gpu)->driver->event_elapsed(ms, (CUevent)start, (CUevent)end);
+}
+
+static CUresult cuda_limit_get(struct fgv_gpu *gpu, CUlimit limit, size_t *value)
+{
+	return cuda_of(gpu)->driver->limit_get(value, limit);
+}
+
+/*
+ * Lines that stay in the L2 cache beyond their turn would take it away from others, so there
+ * are none: as a request to the driver, which may give less, that is in order.
+ */
+static CUresult cuda_limit_set(struct fgv_gpu *gpu, CUlimit limit, size_t value)
+{
+	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+		return CUDA_SUCCESS;
+	return cuda_of(gpu)->driver->limit_set(limit, value);
 }
 
 static int cuda_completion_fd(struct fgv_gpu *gpu)
@@ -415,6 +436,9 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.fence_all = fgv_cuda_fence_all,
 	.fence_query = fgv_cuda_fence_query,
 	.fence_put = fgv_cuda_fence_put,
+	.print = fgv_cuda_print,
+	.limit_get = cuda_limit_get,
+	.limit_set = cuda_limit_set,
 	.completion_fd = cuda_completion_fd,
 	.arm = cuda_arm,
 };

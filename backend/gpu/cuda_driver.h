@@ -57,7 +57,12 @@
 	X(event_create, cuEventCreate)                                                             \
 	X(event_destroy, cuEventDestroy)                                                           \
 	X(event_record, cuEventRecord)                                                             \
-	X(event_query, cuEventQuery)
+	X(event_query, cuEventQuery)                                                               \
+	X(event_sync, cuEventSynchronize)                                                          \
+	X(stream_sync, cuStreamSynchronize)                                                        \
+	X(context_sync, cuCtxSynchronize)                                                          \
+	X(limit_get, cuCtxGetLimit)                                                                \
+	X(limit_set, cuCtxSetLimit)
 
 struct fgv_cuda_driver {
 #define FGV_CUDA_FIELD(field, symbol) __typeof__(symbol) *field;

@@ -261,6 +261,10 @@ CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 
 		if (status != CUDA_SUCCESS)
 			return status;
+		if (part->event)
+			fgv_cuda_flush_event(cuda, part->event->handle);
+		else
+			fgv_cuda_flush_stream(cuda, part->stream->handle);
 		drop_part(cuda, fence);
 	}
 	if (cuda->garbage)

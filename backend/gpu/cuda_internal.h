@@ -43,6 +43,7 @@ struct cuda {
 	struct garbage *garbage;
 	uint64_t garbage_bytes;
 	unsigned garbage_count;
+	bool prints; /* there was code that may print */
 };
 
 static inline struct cuda *cuda_of(struct fgv_gpu *gpu)
@@ -73,6 +74,14 @@ CUresult fgv_cuda_discard(struct cuda *cuda, CUmodule module, uint64_t address, 
 void fgv_cuda_collect(struct cuda *cuda);
 void fgv_cuda_collect_now(struct cuda *cuda);
 
+/*
+ * Text that kernels print: whether a module does, and calls for where something was seen to be
+ * done, a stream empty or an event past.
+ */
+void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len);
+void fgv_cuda_flush_stream(struct cuda *cuda, CUstream stream);
+void fgv_cuda_flush_event(struct cuda *cuda, CUevent event);
+
 /* The rows of the table that live in other files. */
 CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				struct fgv_gpu_stream **stream);
@@ -84,5 +93,6 @@ CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
+bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
 
 #endif

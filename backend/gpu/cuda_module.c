@@ -87,7 +87,9 @@ CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 	if (status == CUDA_ERROR_NO_BINARY_FOR_GPU && containers > 1)
 		status = load_linked(cuda, (const uint8_t *)image + first_len, len - first_len, log,
 				     log_len, &loaded);
-	if (status == CUDA_SUCCESS)
-		*module = (struct fgv_gpu_module *)loaded;
-	return status;
+	if (status != CUDA_SUCCESS)
+		return status;
+	fgv_cuda_note_image(cuda, image, len);
+	*module = (struct fgv_gpu_module *)loaded;
+	return CUDA_SUCCESS;
 }

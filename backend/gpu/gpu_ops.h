@@ -134,6 +134,16 @@ struct fgv_gpu_ops {
 	void (*fence_put)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 
 	/*
+	 * Has what kernels printed come out of descriptors 1 and 2 of this process, at least
+	 * that of kernels whose end was seen. Who can keep what is over @room bytes for the
+	 * next time does so. False: surely nothing came.
+	 */
+	bool (*print)(struct fgv_gpu *gpu, const size_t room[2]);
+
+	CUresult (*limit_get)(struct fgv_gpu *gpu, CUlimit limit, size_t *value);
+	CUresult (*limit_set)(struct fgv_gpu *gpu, CUlimit limit, size_t value);
+
+	/*
 	 * A descriptor that becomes readable when work completes after arm(), to sleep on
 	 * where nothing but the GPU is waited for; -1: the GPU can only be polled.
 	 */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "backend/fatbin.h"
 #include "backend/shared.h"
 #include "common/util.h"
@@ -424,6 +425,41 @@ static CUresult soft_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fenc
 	return softgpu_event_query(gpu_of(gpu), fence->event);
 }
 
+/* Moves up to @room bytes of text to a descriptor, a file in memory. */
+static void print_stream(struct softgpu *gpu, unsigned stream, int fd, size_t room)
+{
+	char text[4096];
+	size_t len;
+
+	while (room > 0) {
+		len = softgpu_take_text(gpu, stream, text, fgv_min_u64(sizeof(text), room));
+		if (!len || write(fd, text, len) < 0)
+			return;
+		room -= len;
+	}
+}
+
+static bool soft_print(struct fgv_gpu *gpu, const size_t room[2])
+{
+	struct softgpu *soft = gpu_of(gpu);
+
+	if (!softgpu_has_text(soft))
+		return false;
+	print_stream(soft, 0, STDOUT_FILENO, room[0]);
+	print_stream(soft, 1, STDERR_FILENO, room[1]);
+	return true;
+}
+
+static CUresult soft_limit_get(struct fgv_gpu *gpu, CUlimit limit, size_t *value)
+{
+	return softgpu_limit_get(gpu_of(gpu), limit, value);
+}
+
+static CUresult soft_limit_set(struct fgv_gpu *gpu, CUlimit limit, size_t value)
+{
+	return softgpu_limit_set(gpu_of(gpu), limit, value);
+}
+
 static int soft_completion_fd(struct fgv_gpu *gpu)
 {
 	return softgpu_completion_fd(gpu_of(gpu));
@@ -471,6 +507,9 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.fence_all = soft_fence_all,
 	.fence_query = soft_fence_query,
 	.fence_put = soft_fence_put,
+	.print = soft_print,
+	.limit_get = soft_limit_get,
+	.limit_set = soft_limit_set,
 	.completion_fd = soft_completion_fd,
 	.arm = soft_arm,
 };

@@ -116,6 +116,15 @@ static void soft_device_fini(struct fgv_session *session)
 		munmap(session->soft_shared, softgpu_shared_size());
 }
 
+static CUresult console_init(struct fgv_session *session)
+{
+	int err = fgv_console_init(&session->console);
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the console", err);
+	return CUDA_SUCCESS;
+}
+
 static CUresult gpu_init(struct fgv_session *session)
 {
 	const struct fgv_gpu_ops *ops = session->setup.soft ? &fgv_gpu_soft : &fgv_gpu_cuda;
@@ -192,6 +201,7 @@ static const struct stage {
 	{window_init, window_fini},
 	{accounts_init, accounts_fini},
 	{soft_device_init, soft_device_fini},
+	{console_init, NULL},
 	{gpu_init, gpu_fini},
 	{staging_init, NULL},
 	{gate_init, fgv_gate_fini},
@@ -332,7 +342,6 @@ int main(void)
 		return EXIT_FAILURE;
 	}
 	err = serve(session);
-	/* What kernels have printed. No exit handlers: the driver's would wait for the GPU. */
-	fflush(stdout);
+	/* No exit handlers: the driver's would wait for the GPU. */
 	_exit(err);
 }

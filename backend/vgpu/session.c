@@ -137,6 +137,9 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 		reply->status = fgv_session_take_deferred(session);
 	if (reply->status != CUDA_SUCCESS)
 		reply->len = 0;
+	/* A fault's text goes before the fault, behind which nothing is fetched. */
+	if (reply->status != CUDA_SUCCESS && reply->status != CUDA_ERROR_NOT_READY)
+		fgv_console_look(session);
 	if (fgv_park_is_announced(parked))
 		session->gate.woke = true;
 	if (fgv_lanes_reply(session->lanes, lane, reply) < 0) {

@@ -9,6 +9,7 @@
 
 #include "api/gpu_host.h"
 #include "backend/shared.h"
+#include "backend/vgpu/console.h"
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/mapped.h"
@@ -22,6 +23,14 @@
 
 /* Log lines that a guest can cause by modules that do not load. */
 #define FGV_COMPLAINTS_MAX 4
+
+/* What a limit of the context, once it is set, costs of the quota. */
+struct fgv_limit {
+	bool known;	  /* the rest is filled in */
+	uint64_t first;	  /* what it was before it was set */
+	uint64_t factor;  /* bytes that each of it takes */
+	uint64_t charged; /* bytes */
+};
 
 struct fgv_session {
 	struct fgv_setup setup;
@@ -38,6 +47,8 @@ struct fgv_session {
 	struct fgv_waits waits;
 	struct fgv_gate gate;
 	struct fgv_held held;
+	struct fgv_console console;
+	struct fgv_limit limits[CU_LIMIT_MAX];
 	uint64_t image_bytes; /* of the modules that are loaded */
 	unsigned complaints;  /* about modules, in the log */
 	/* The first failure of a post that the guest has not been told of, or CUDA_SUCCESS. */

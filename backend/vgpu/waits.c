@@ -73,6 +73,7 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 
 static int answer(struct fgv_session *session, struct fgv_wait *wait)
 {
+	bool was_on_gpu = is_on_gpu(wait);
 	struct fgv_reply reply = {
 		.op = wait->op,
 		.call = wait->call,
@@ -83,6 +84,8 @@ static int answer(struct fgv_session *session, struct fgv_wait *wait)
 
 	release(session, wait);
 	session->waits.in_lane[wait->lane]--;
+	if (was_on_gpu)
+		fgv_console_look(session);
 	return fgv_session_reply(session, wait->lane, &reply);
 }
 

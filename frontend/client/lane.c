@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "frontend/client/connect.h"
+#include "frontend/client/text.h"
 #include "shmring/park.h"
 #include "shmring/spin.h"
 
@@ -327,6 +328,9 @@ CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32
 		return fgv_session_status(lane->client);
 	got = *fgv_ring_peek(&lane->replies);
 	fgv_ring_release(&lane->replies);
+	/* Before an error ends the session, and with it all ways to fetch text. */
+	if (unlikely(fgv_text_waits(lane->client)) && got.op != FGV_OP_TEXT_READ)
+		fgv_text_print(lane);
 	if (got.call == call)
 		return read_reply(lane, &got, reply, reply_len);
 	fgv_session_lose(lane->client, "the backend answers what was not asked");

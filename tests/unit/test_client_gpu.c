@@ -378,3 +378,27 @@ CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *requ
 	UNUSED, (void)in;
 	return status_of(request);
 }
+
+CUresult fgv_do_text_read(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_text_read_in *in, struct fgv_text_read_out *out)
+{
+	UNUSED, (void)in;
+	out->stdout_bytes = 0;
+	out->stderr_bytes = 0;
+	return status_of(request);
+}
+
+CUresult fgv_do_limit_get(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_limit_get_in *in, struct fgv_limit_get_out *out)
+{
+	UNUSED;
+	out->value = in->limit;
+	return status_of(request);
+}
+
+CUresult fgv_do_limit_set(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_limit_set_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}

@@ -304,14 +304,14 @@ static void make_paged(uint8_t *message, uint32_t len, unsigned *seed)
 static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsigned *seed)
 {
 	uint32_t len = fgv_op_infos[op].request_len;
-	bool has_handles = op >= FGV_OP_STREAM_CREATE && op < FGV_OP_HOST_MAP;
+	bool has_handles = op >= FGV_OP_STREAM_CREATE && op <= FGV_OP_EVENT_ELAPSED;
 
 	for (uint32_t at = 0; at + 4 <= len; at += has_handles ? 4 : 8) {
 		uint32_t value = random_value(seed);
 
 		memcpy(message + at, &value, 4);
 	}
-	if (op == FGV_OP_MODULE_LOAD)
+	if (op == FGV_OP_MODULE_LOAD || op == FGV_OP_TEXT_READ)
 		move_to_arena(message);
 	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
 		make_paged(message, len, seed);
