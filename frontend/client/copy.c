@@ -103,6 +103,63 @@ static CUresult run(struct transfer *transfer)
 	return first_error;
 }
 
+/* A copy that a recorder keeps: the program's memory is looked at when it is done. */
+struct kept_copy {
+	void *program; /* the program's side */
+	uint64_t other;
+	uint64_t len;
+};
+
+static CUresult keep(struct fgv_lane *lane, fgv_record_run again, const void *program,
+		     uint64_t other, uint64_t len)
+{
+	struct kept_copy *kept = fgv_recorder_add(lane->recorder, again, 0, sizeof(*kept));
+
+	if (kept)
+		*kept = (struct kept_copy){(void *)program, other, len};
+	return lane->recorder->failed;
+}
+
+static CUresult copy_in_again(struct fgv_lane *lane, void *message, uint32_t stream)
+{
+	const struct kept_copy *kept = message;
+
+	return fgv_copy_in(lane, kept->other, kept->program, kept->len, stream);
+}
+
+static CUresult copy_out_again(struct fgv_lane *lane, void *message, uint32_t stream)
+{
+	const struct kept_copy *kept = message;
+
+	return fgv_copy_out(lane, kept->program, kept->other, kept->len, stream);
+}
+
+static CUresult copy_host_again(struct fgv_lane *lane, void *message, uint32_t stream)
+{
+	const struct kept_copy *kept = message;
+
+	return fgv_copy_host(lane, kept->program, (const void *)(uintptr_t)kept->other, kept->len,
+			     stream);
+}
+
+bool fgv_copy_describe(const struct fgv_record *record, struct fgv_copy_sides *sides)
+{
+	const struct fgv_copy_device_request *device = (const void *)record->message;
+	const struct kept_copy *kept = (const void *)record->message;
+	void *other = (void *)(uintptr_t)kept->other;
+
+	if (record->run == copy_in_again)
+		*sides = (struct fgv_copy_sides){other, kept->program, kept->len};
+	else if (record->run == copy_out_again || record->run == copy_host_again)
+		*sides = (struct fgv_copy_sides){kept->program, other, kept->len};
+	else if (!record->run && record->op == FGV_OP_COPY_DEVICE)
+		*sides = (struct fgv_copy_sides){(void *)(uintptr_t)device->to,
+						 (void *)(uintptr_t)device->from, device->size};
+	else
+		return false;
+	return true;
+}
+
 CUresult fgv_copy_in(struct fgv_lane *lane, uint64_t to, const void *from, uint64_t len,
 		     uint32_t stream)
 {
@@ -115,6 +172,8 @@ CUresult fgv_copy_in(struct fgv_lane *lane, uint64_t to, const void *from, uint6
 		.piece_len = piece_len(lane->client, len),
 	};
 
+	if (lane->recorder)
+		return keep(lane, copy_in_again, from, to, len);
 	if (len <= FGV_DATA_MAX)
 		return fgv_post_copy_in(lane, to, stream, from, (uint32_t)len);
 	return run(&transfer);
@@ -131,5 +190,20 @@ CUresult fgv_copy_out(struct fgv_lane *lane, void *to, uint64_t from, uint64_t l
 		.piece_len = piece_len(lane->client, len),
 	};
 
+	if (lane->recorder)
+		return keep(lane, copy_out_again, to, from, len);
 	return run(&transfer);
+}
+
+CUresult fgv_copy_host(struct fgv_lane *lane, void *to, const void *from, uint64_t len,
+		       uint32_t stream)
+{
+	CUresult res;
+
+	if (lane->recorder)
+		return keep(lane, copy_host_again, to, (uint64_t)(uintptr_t)from, len);
+	res = fgv_call_stream_sync(lane, stream);
+	if (!res)
+		memmove(to, from, len);
+	return res;
 }

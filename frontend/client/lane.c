@@ -83,7 +83,9 @@ void fgv_lane_lock(struct fgv_lane *lane)
 
 CUresult fgv_lane_status(struct fgv_lane *lane)
 {
-	return fgv_session_status(lane->client);
+	CUresult res = fgv_session_status(lane->client);
+
+	return unlikely(lane->recorder) && !res ? lane->recorder->failed : res;
 }
 
 /*
@@ -202,6 +204,11 @@ void *fgv_lane_begin(struct fgv_lane *lane, uint16_t op, uint32_t len)
 	lane->open = NULL;
 	if (unlikely(fgv_session_status(lane->client)))
 		return lane->nowhere;
+	if (unlikely(lane->recorder || __atomic_load_n(&fgv_record_judge, __ATOMIC_RELAXED))) {
+		message = fgv_record_begin(lane, op, len);
+		if (message)
+			return message;
+	}
 	lane->open = fgv_ring_reserve(&lane->requests);
 	if (unlikely(!lane->open))
 		lane->open = wait_for_slot(lane);
@@ -323,7 +330,12 @@ static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, vo
 CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
 {
 	struct fgv_slot got;
+	CUresult refused = lane->refused;
 
+	if (unlikely(refused)) {
+		lane->refused = CUDA_SUCCESS;
+		return refused;
+	}
 	if (!wait_for_reply(lane))
 		return fgv_session_status(lane->client);
 	got = *fgv_ring_peek(&lane->replies);

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 
 #include "api/gpu_guest.h"
+#include "frontend/client/record.h"
 #include "frontend/client/session.h"
 #include "frontend/client/thread.h"
 #include "shmring/heap.h"
@@ -51,6 +52,9 @@ struct fgv_lane {
 	uint32_t open_len;
 	uint16_t open_op;
 	void *nowhere; /* FGV_MESSAGE_MAX bytes for such requests */
+
+	struct fgv_recorder *recorder; /* takes what is asked of this lane; NULL: none */
+	CUresult refused;	       /* what the call that was not sent ends with */
 
 	uint32_t index;
 	bool shared;
@@ -102,6 +106,8 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 
 static inline void fgv_lane_leave(struct fgv_lane *lane)
 {
+	if (__builtin_expect(lane->recorder != NULL, 0))
+		fgv_record_leave(lane);
 	if (lane->shared)
 		pthread_mutex_unlock(&lane->lock);
 }

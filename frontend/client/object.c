@@ -1,5 +1,5 @@
 /*
- * The table of streams and events: chunks of entries that never move. An entry is live
+ * The table of objects: chunks of entries that never move. An entry is live
  * while its generation is odd; whoever looks one up reads the generation, the content,
  * and the generation again.
  *

@@ -1,5 +1,5 @@
 /*
- * Streams and events as the program holds them. What it gets is not a pointer but a
+ * Streams, events and graphs as the program holds them. What it gets is not a pointer but a
  * number that no user-space address can be: a tag, the kind, an index and a
  * generation. So any value that it hands in, even one long destroyed, is found out
  * by looking into a table.
@@ -12,11 +12,15 @@
 #define FGV_CLIENT_OBJECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum fgv_object_kind {
 	FGV_OBJECT_STREAM = 1,
 	FGV_OBJECT_EVENT = 2,
+	FGV_OBJECT_GRAPH = 3,
+	FGV_OBJECT_NODE = 4,
+	FGV_OBJECT_EXEC = 5,
 };
 
 struct fgv_object_info {
@@ -38,5 +42,24 @@ bool fgv_object_destroy(enum fgv_object_kind kind, const void *object,
 /* Destroys all of @kind, calling @each with the host's handle of each. */
 void fgv_object_drain(enum fgv_object_kind kind, void (*each)(uint32_t handle, void *arg),
 		      void *arg);
+
+/* What lives in this process alone has its address in the place of handle and flags. */
+static inline void *fgv_object_create_for(enum fgv_object_kind kind, const void *address)
+{
+	uint64_t v = (uint64_t)(uintptr_t)address;
+	struct fgv_object_info info = {.handle = (uint32_t)v, .flags = (uint32_t)(v >> 32)};
+
+	return fgv_object_create(kind, &info);
+}
+
+/* NULL if @object is none of @kind. */
+static inline void *fgv_object_address(enum fgv_object_kind kind, const void *object)
+{
+	struct fgv_object_info info;
+
+	if (!fgv_object_find(kind, object, &info))
+		return NULL;
+	return (void *)(uintptr_t)((uint64_t)info.flags << 32 | info.handle);
+}
 
 #endif

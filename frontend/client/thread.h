@@ -13,6 +13,7 @@
 #include <vector_types.h>
 
 struct fgv_lane;
+struct fgv_recorder;
 
 struct fgv_launch_config {
 	dim3 grid;
@@ -28,6 +29,9 @@ struct fgv_thread {
 	int device;
 	uint32_t default_stream; /* the host's handle of this thread's own; 0: none yet */
 	uint32_t watched;	 /* fgv_thread_watch() was called */
+	/* Takes what this thread puts into any stream (libcudart/capture.h); NULL: nothing does. */
+	struct fgv_recorder *recorder;
+	int capture_mode; /* an enum cudaStreamCaptureMode; 0 is the default */
 	struct fgv_launch_config *configs;
 	uint32_t config_count;
 	uint32_t config_room;

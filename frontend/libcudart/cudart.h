@@ -30,8 +30,14 @@ static inline cudaError_t fgv_enter(struct fgv_lane **lane)
 /*
  * The host's handle for what the program calls @stream: 0 for the legacy default stream.
  * The thread's own default stream is made at its first use. cudaErrorInvalidResourceHandle.
+ * Work is about to be put into the stream: if it is being captured, @lane has a recorder from
+ * here until it is left (capture.h), or the capture does not allow it.
  */
 cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle);
+
+/* The same without being about to put work into it; @blocking: it waits for the legacy stream. */
+cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,
+			    bool *blocking);
 
 /* The kernel that @func stands for; why there is none, as CUDA says it. */
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel);

@@ -2,6 +2,7 @@
  * Events.
  */
 #include "frontend/client/object.h"
+#include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 
 #define KNOWN_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
@@ -56,10 +57,12 @@ static cudaError_t destroy(cudaEvent_t event)
 
 	if (error)
 		return error;
-	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info))
+	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
+		fgv_capture_forget_event(info.handle);
 		error = fgv_error_from(fgv_post_event_destroy(lane, info.handle));
-	else
+	} else {
 		error = cudaErrorInvalidResourceHandle;
+	}
 	fgv_lane_leave(lane);
 	return error;
 }
@@ -69,11 +72,31 @@ FGV_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 	return fgv_error_set(destroy(event));
 }
 
+/* In a stream that is being captured an event is no node, unless it is external. */
+static cudaError_t record_on(struct fgv_lane *lane, cudaEvent_t event, uint32_t event_handle,
+			     cudaStream_t stream, bool external)
+{
+	bool captured = false;
+	uint32_t handle;
+	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+
+	if (error)
+		return error;
+	if (external && !lane->recorder)
+		return cudaErrorIllegalState;
+	if (external)
+		lane->recorder->subject = event;
+	else
+		error = fgv_capture_record_event(lane, event_handle, &captured);
+	if (error || captured)
+		return error;
+	return fgv_error_from(fgv_post_event_record(lane, event_handle, handle));
+}
+
 static cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
-	uint32_t handle;
 	cudaError_t error;
 
 	if (flags & ~(unsigned)cudaEventRecordExternal)
@@ -81,14 +104,10 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	if (!find(event, &info))
-		error = cudaErrorInvalidResourceHandle;
-	else if (flags) /* only a stream that is being captured knows external events */
-		error = cudaErrorIllegalState;
+	if (find(event, &info))
+		error = record_on(lane, event, info.handle, stream, flags);
 	else
-		error = fgv_stream_handle(lane, stream, &handle);
-	if (!error)
-		error = fgv_error_from(fgv_post_event_record(lane, info.handle, handle));
+		error = cudaErrorInvalidResourceHandle;
 	fgv_lane_leave(lane);
 	return error;
 }
@@ -114,9 +133,11 @@ static cudaError_t ask(cudaEvent_t event, CUresult (*call)(struct fgv_lane *, ui
 	if (error)
 		return error;
 	if (find(event, &info))
-		error = fgv_error_from(call(lane, info.handle));
+		error = fgv_capture_check_event(info.handle);
 	else
 		error = cudaErrorInvalidResourceHandle;
+	if (!error)
+		error = fgv_error_from(call(lane, info.handle));
 	fgv_lane_leave(lane);
 	return error;
 }

@@ -105,6 +105,8 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 	const uint32_t block[3] = {launch->block.x, launch->block.y, launch->block.z};
 	void *args;
 
+	if (__builtin_expect(lane->recorder != NULL, 0))
+		lane->recorder->subject = kernel;
 	args = fgv_begin_launch(lane, kernel->function, grid, block, (uint32_t)launch->shared_bytes,
 				stream, kernel->info->param_count, kernel->args_len);
 	if (!args)

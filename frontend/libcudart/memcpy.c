@@ -10,8 +10,6 @@
  */
 #include "frontend/libcudart/memcpy.h"
 
-#include <string.h>
-
 #include "frontend/client/addrmap.h"
 #include "frontend/client/copy.h"
 #include "frontend/libcudart/cudart.h"
@@ -80,10 +78,7 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 		return res;
 	}
 	/* Within host memory CUDA's copies are never asynchronous. */
-	res = fgv_call_stream_sync(lane, stream);
-	if (!res)
-		memmove(copy->dst, copy->src, copy->count);
-	return res;
+	return fgv_copy_host(lane, copy->dst, copy->src, copy->count, stream);
 }
 
 static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMemcpyKind kind,
@@ -98,7 +93,7 @@ static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMe
 	if (error)
 		return error;
 	res = run(lane, copy, handle);
-	if (!res && copy->ask)
+	if (!res && copy->ask && !lane->recorder)
 		res = fgv_call_stream_sync(lane, handle);
 	return fgv_error_from(res);
 }

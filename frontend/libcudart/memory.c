@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "frontend/client/hostmem.h"
+#include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/memcpy.h"
 
 /* Each further one has to miss the program's memory at another place. */
@@ -54,7 +55,9 @@ static cudaError_t allocate(void **ptr, size_t size)
 
 	if (!ptr)
 		return cudaErrorInvalidValue;
-	error = fgv_enter(&lane);
+	error = fgv_capture_check_unsafe();
+	if (!error)
+		error = fgv_enter(&lane);
 	if (error)
 		return error;
 	if (size) {
@@ -77,8 +80,10 @@ FGV_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 static cudaError_t release(void *ptr)
 {
 	struct fgv_lane *lane;
-	cudaError_t error = fgv_enter(&lane);
+	cudaError_t error = fgv_capture_check_unsafe();
 
+	if (!error)
+		error = fgv_enter(&lane);
 	if (error)
 		return error;
 	if (ptr && !fgv_addrmap_remove((uint64_t)(uintptr_t)ptr, FGV_RANGE_MEMORY))
@@ -152,7 +157,7 @@ static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int v
 	if (error)
 		return error;
 	error = fgv_error_from(post_fill(lane, rows, value, handle));
-	if (!error && wait)
+	if (!error && wait && !lane->recorder)
 		error = fgv_error_from(fgv_call_stream_sync(lane, handle));
 	return error;
 }

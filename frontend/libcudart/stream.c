@@ -2,6 +2,7 @@
  * Streams.
  */
 #include "frontend/client/object.h"
+#include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 
 /* Higher priorities are lower numbers; CUDA's range on every GPU since Volta. */
@@ -34,10 +35,12 @@ static cudaError_t own_default_stream(struct fgv_lane *lane, uint32_t *handle)
 	return cudaSuccess;
 }
 
-cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle)
+cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,
+			    bool *blocking)
 {
 	struct fgv_object_info info;
 
+	*blocking = true;
 	if (is_legacy(stream)) {
 		*handle = 0;
 		return cudaSuccess;
@@ -47,7 +50,16 @@ cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32
 	if (!find(stream, &info))
 		return cudaErrorInvalidResourceHandle;
 	*handle = info.handle;
+	*blocking = !(info.flags & cudaStreamNonBlocking);
 	return cudaSuccess;
+}
+
+cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle)
+{
+	bool blocking;
+	cudaError_t error = fgv_stream_find(lane, stream, handle, &blocking);
+
+	return fgv_capture_is_used() && !error ? fgv_capture_enter(lane, *handle) : error;
 }
 
 static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority)
@@ -102,10 +114,12 @@ static cudaError_t destroy(cudaStream_t stream)
 
 	if (error)
 		return error;
-	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info))
+	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info)) {
+		fgv_capture_forget_stream(info.handle);
 		error = fgv_error_from(fgv_post_stream_destroy(lane, info.handle));
-	else
+	} else {
 		error = cudaErrorInvalidResourceHandle;
+	}
 	fgv_lane_leave(lane);
 	return error;
 }
@@ -141,11 +155,37 @@ FGV_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 	return fgv_error_set(ask(stream, fgv_call_stream_query));
 }
 
+/* Only a stream that is being captured knows external events. */
+static cudaError_t wait_external(struct fgv_lane *lane, cudaStream_t stream, cudaEvent_t event,
+				 uint32_t event_handle)
+{
+	uint32_t handle;
+	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+
+	if (error || !lane->recorder)
+		return error ? error : cudaErrorIllegalState;
+	lane->recorder->subject = event;
+	return fgv_error_from(fgv_post_stream_wait_event(lane, handle, event_handle));
+}
+
+static cudaError_t wait_on(struct fgv_lane *lane, cudaStream_t stream, uint32_t event)
+{
+	bool blocking, captured = false;
+	uint32_t handle;
+	cudaError_t error = fgv_stream_find(lane, stream, &handle, &blocking);
+
+	if (!error && fgv_capture_is_used())
+		error = fgv_capture_wait_event(handle, blocking, event, &captured);
+	if (error || captured)
+		return error;
+	error = fgv_stream_handle(lane, stream, &handle);
+	return error ? error : fgv_error_from(fgv_post_stream_wait_event(lane, handle, event));
+}
+
 static cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
-	uint32_t handle;
 	cudaError_t error;
 
 	if (flags & ~(unsigned)cudaEventWaitExternal)
@@ -155,12 +195,10 @@ static cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned f
 		return error;
 	if (!fgv_object_find(FGV_OBJECT_EVENT, event, &info))
 		error = cudaErrorInvalidResourceHandle;
-	else if (flags) /* only a stream that is being captured knows external events */
-		error = cudaErrorIllegalState;
+	else if (flags)
+		error = wait_external(lane, stream, event, info.handle);
 	else
-		error = fgv_stream_handle(lane, stream, &handle);
-	if (!error)
-		error = fgv_error_from(fgv_post_stream_wait_event(lane, handle, info.handle));
+		error = wait_on(lane, stream, info.handle);
 	fgv_lane_leave(lane);
 	return error;
 }

@@ -1,0 +1,473 @@
+/*
+ * The captures there are, and what happens to the work of their streams.
+ *
+ * Lock: state.mutex guards all of it. It may be taken while a lane is held; nothing is taken
+ * while holding it.
+ */
+#include "frontend/libcudart/capture_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/libcudart/cudart.h"
+
+uint32_t fgv_capture_uses;
+
+static struct {
+	pthread_mutex_t mutex;
+	struct capture *captures;
+	struct captured_stream *streams;
+	struct captured_event *events;
+	unsigned long long last_id;
+} state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* What is put into a stream between two calls of the runtime's. */
+struct stream_recorder {
+	struct fgv_recorder recorder; /* first: finish() gets it */
+	uint32_t stream;
+};
+
+void fgv_capture_lock(void)
+{
+	pthread_mutex_lock(&state.mutex);
+}
+
+void fgv_capture_unlock(void)
+{
+	pthread_mutex_unlock(&state.mutex);
+}
+
+static void count_use(int change)
+{
+	__atomic_fetch_add(&fgv_capture_uses, (uint32_t)change, __ATOMIC_RELAXED);
+}
+
+void fgv_capture_divert(struct fgv_recorder *recorder)
+{
+	count_use(recorder ? 1 : -1);
+	fgv_thread_self.recorder = recorder;
+}
+
+/* --- Nodes ------------------------------------------------------------------- */
+
+int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, size_t count)
+{
+	struct fgv_node **copy = malloc((count + 1) * sizeof(struct fgv_node *));
+
+	if (!copy)
+		return -ENOMEM;
+	if (count)
+		memcpy(copy, list, count * sizeof(struct fgv_node *));
+	free(nodes->list);
+	nodes->list = copy;
+	nodes->count = count;
+	return 0;
+}
+
+static bool has_node(const struct nodes *nodes, const struct fgv_node *node)
+{
+	for (size_t i = 0; i < nodes->count; i++) {
+		if (nodes->list[i] == node)
+			return true;
+	}
+	return false;
+}
+
+int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
+{
+	size_t room = nodes->count + more->count + 1;
+	struct fgv_node **list = realloc(nodes->list, room * sizeof(struct fgv_node *));
+
+	if (!list)
+		return -ENOMEM;
+	nodes->list = list;
+	for (size_t i = 0; i < more->count; i++) {
+		if (!has_node(nodes, more->list[i]))
+			nodes->list[nodes->count++] = more->list[i];
+	}
+	return 0;
+}
+
+/* --- Captures and their streams ------------------------------------------------ */
+
+struct captured_stream *fgv_capture_find_stream(uint32_t handle)
+{
+	struct captured_stream *each = state.streams;
+
+	while (each && each->handle != handle)
+		each = each->next;
+	return each;
+}
+
+static void free_stream(struct captured_stream *stream)
+{
+	free(stream->last.list);
+	free(stream->names);
+	free(stream);
+}
+
+/* Calls that wait are judged only while there is a capture that may mind. */
+static CUresult judge(void)
+{
+	return fgv_capture_check_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph)
+{
+	struct capture *capture = calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return NULL;
+	capture->graph = graph;
+	capture->owns_graph = owns_graph;
+	capture->first_node = graph->count;
+	capture->thread = &fgv_thread_self;
+	capture->id = ++state.last_id;
+	capture->next = state.captures;
+	state.captures = capture;
+	count_use(1);
+	fgv_record_forbid(judge);
+	return capture;
+}
+
+struct captured_stream *fgv_capture_join(struct capture *capture, uint32_t handle, bool blocking)
+{
+	struct captured_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	stream->capture = capture;
+	stream->handle = handle;
+	stream->blocking = blocking;
+	stream->next = state.streams;
+	state.streams = stream;
+	return stream;
+}
+
+static void leave_all(struct capture *capture)
+{
+	struct captured_stream **link = &state.streams;
+
+	while (*link) {
+		struct captured_stream *stream = *link;
+
+		if (stream->capture != capture) {
+			link = &stream->next;
+			continue;
+		}
+		*link = stream->next;
+		free_stream(stream);
+	}
+}
+
+void fgv_capture_destroy(struct capture *capture)
+{
+	struct capture **link = &state.captures;
+
+	leave_all(capture);
+	for (struct captured_event *each = state.events; each; each = each->next) {
+		if (each->capture == capture)
+			each->capture = NULL;
+	}
+	while (*link != capture)
+		link = &(*link)->next;
+	*link = capture->next;
+	free(capture);
+	count_use(-1);
+	if (!state.captures)
+		fgv_record_forbid(NULL);
+}
+
+bool fgv_capture_has_blocking(void)
+{
+	for (const struct captured_stream *each = state.streams; each; each = each->next) {
+		if (each->blocking && !each->capture->is_invalid)
+			return true;
+	}
+	return false;
+}
+
+void fgv_capture_forget_stream(uint32_t handle)
+{
+	struct captured_stream *stream;
+	struct capture *capture;
+
+	if (!fgv_capture_is_used())
+		return;
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(handle);
+	capture = stream ? stream->capture : NULL;
+	if (capture && capture->origin == handle) {
+		if (capture->owns_graph)
+			fgv_graph_destroy(capture->graph);
+		fgv_capture_destroy(capture);
+	} else if (capture) {
+		capture->is_invalid = true;
+	}
+	fgv_capture_unlock();
+}
+
+/* --- What is not allowed ------------------------------------------------------- */
+
+static bool minds(const struct capture *capture)
+{
+	const struct fgv_thread *self = &fgv_thread_self;
+
+	if (capture->thread == self)
+		return capture->mode != cudaStreamCaptureModeRelaxed;
+	return capture->mode == cudaStreamCaptureModeGlobal &&
+	       self->capture_mode == cudaStreamCaptureModeGlobal;
+}
+
+cudaError_t fgv_capture_check_unsafe(void)
+{
+	cudaError_t error = cudaSuccess;
+
+	if (!fgv_capture_is_used() || fgv_thread_self.capture_mode == cudaStreamCaptureModeRelaxed)
+		return cudaSuccess;
+	fgv_capture_lock();
+	for (struct capture *each = state.captures; each; each = each->next) {
+		if (!minds(each))
+			continue;
+		each->is_invalid = true;
+		error = cudaErrorStreamCaptureUnsupported;
+	}
+	fgv_capture_unlock();
+	return error;
+}
+
+/* The legacy stream is used, which blocking streams wait for and it for them. */
+static cudaError_t enter_legacy(void)
+{
+	if (!fgv_capture_has_blocking())
+		return cudaSuccess;
+	for (struct captured_stream *each = state.streams; each; each = each->next) {
+		if (each->blocking)
+			each->capture->is_invalid = true;
+	}
+	return cudaErrorStreamCaptureImplicit;
+}
+
+/* --- Work ---------------------------------------------------------------------- */
+
+static cudaError_t add(struct captured_stream *stream, const struct fgv_work *work)
+{
+	struct fgv_node *node;
+	cudaError_t error;
+
+	error = fgv_graph_add(stream->capture->graph, stream->last.list, stream->last.count, work,
+			      &node);
+	if (!error && fgv_nodes_set(&stream->last, &node, 1))
+		error = cudaErrorMemoryAllocation;
+	if (error)
+		stream->capture->is_invalid = true;
+	return error;
+}
+
+/* What was recorded is a node now, unless there is nobody who wants it any more. */
+static void finish(struct fgv_recorder *recorder)
+{
+	struct stream_recorder *made = (struct stream_recorder *)recorder;
+	struct captured_stream *stream;
+	struct fgv_work work;
+
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(made->stream);
+	if (stream && recorder->failed) {
+		stream->capture->is_invalid = true;
+	} else if (stream && recorder->first) {
+		fgv_work_take(recorder, &work);
+		if (add(stream, &work))
+			fgv_work_free(&work);
+	}
+	fgv_capture_unlock();
+	fgv_records_free(recorder->first);
+	free(made);
+}
+
+static cudaError_t start_recording(struct fgv_lane *lane, uint32_t handle)
+{
+	struct stream_recorder *made = malloc(sizeof(*made));
+
+	if (!made)
+		return cudaErrorMemoryAllocation;
+	fgv_recorder_init(&made->recorder);
+	made->recorder.finish = finish;
+	made->stream = handle;
+	lane->recorder = &made->recorder;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_capture_enter(struct fgv_lane *lane, uint32_t handle)
+{
+	struct captured_stream *stream;
+	cudaError_t error = cudaSuccess;
+
+	if (lane->recorder)
+		return cudaSuccess;
+	if (fgv_thread_self.recorder) {
+		lane->recorder = fgv_thread_self.recorder;
+		return cudaSuccess;
+	}
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(handle);
+	if (stream)
+		error = stream->capture->is_invalid ? cudaErrorStreamCaptureInvalidated
+						    : start_recording(lane, handle);
+	else if (!handle)
+		error = enter_legacy();
+	fgv_capture_unlock();
+	return error;
+}
+
+cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
+{
+	const struct stream_recorder *made = (const struct stream_recorder *)lane->recorder;
+	struct captured_stream *stream;
+	cudaError_t error = cudaErrorStreamCaptureInvalidated;
+
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(made->stream);
+	if (stream)
+		error = add(stream, work);
+	fgv_capture_unlock();
+	return error;
+}
+
+/* --- Events -------------------------------------------------------------------- */
+
+static struct captured_event *find_event(uint32_t handle)
+{
+	struct captured_event *each = state.events;
+
+	while (each && each->handle != handle)
+		each = each->next;
+	return each;
+}
+
+static void forget_event(uint32_t handle)
+{
+	struct captured_event **link = &state.events;
+	struct captured_event *event;
+
+	while (*link && (*link)->handle != handle)
+		link = &(*link)->next;
+	event = *link;
+	if (!event)
+		return;
+	*link = event->next;
+	free(event->last.list);
+	free(event);
+	count_use(-1);
+}
+
+void fgv_capture_forget_event(uint32_t handle)
+{
+	if (!fgv_capture_is_used())
+		return;
+	fgv_capture_lock();
+	forget_event(handle);
+	fgv_capture_unlock();
+}
+
+static struct captured_event *note_event(uint32_t handle)
+{
+	struct captured_event *event = find_event(handle);
+
+	if (event)
+		return event;
+	event = calloc(1, sizeof(*event));
+	if (!event)
+		return NULL;
+	event->handle = handle;
+	event->next = state.events;
+	state.events = event;
+	count_use(1);
+	return event;
+}
+
+static cudaError_t record_event(uint32_t stream_handle, uint32_t event_handle)
+{
+	struct captured_stream *stream = fgv_capture_find_stream(stream_handle);
+	struct captured_event *event = stream ? note_event(event_handle) : NULL;
+
+	if (!stream)
+		return cudaErrorStreamCaptureInvalidated;
+	if (!event || fgv_nodes_set(&event->last, stream->last.list, stream->last.count))
+		return cudaErrorMemoryAllocation;
+	event->capture = stream->capture;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event, bool *captured)
+{
+	cudaError_t error = cudaSuccess;
+
+	*captured = lane->recorder != NULL;
+	if (!fgv_capture_is_used())
+		return cudaSuccess;
+	fgv_capture_lock();
+	if (*captured)
+		error = record_event(((struct stream_recorder *)lane->recorder)->stream, event);
+	else
+		forget_event(event);
+	fgv_capture_unlock();
+	return error;
+}
+
+/* @stream, NULL if it is not being captured, waits for what @event has captured. */
+static cudaError_t wait_captured(struct captured_stream *stream, uint32_t handle, bool blocking,
+				 const struct captured_event *event)
+{
+	if (!event->capture)
+		return stream ? cudaErrorStreamCaptureIsolation : cudaErrorCapturedEvent;
+	if (event->capture->is_invalid)
+		return cudaErrorStreamCaptureInvalidated;
+	if (stream && stream->capture != event->capture) {
+		stream->capture->is_invalid = event->capture->is_invalid = true;
+		return cudaErrorStreamCaptureMerge;
+	}
+	if (!stream && !handle) {
+		event->capture->is_invalid = true;
+		return cudaErrorStreamCaptureImplicit;
+	}
+	if (!stream)
+		stream = fgv_capture_join(event->capture, handle, blocking);
+	if (!stream || fgv_nodes_merge(&stream->last, &event->last))
+		return cudaErrorMemoryAllocation;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_capture_wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
+				   bool *captured)
+{
+	const struct captured_event *event;
+	struct captured_stream *stream;
+	cudaError_t error = cudaSuccess;
+
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(stream_handle);
+	event = find_event(event_handle);
+	*captured = stream || event;
+	if (event) {
+		error = wait_captured(stream, stream_handle, blocking, event);
+	} else if (stream) {
+		stream->capture->is_invalid = true;
+		error = cudaErrorStreamCaptureIsolation;
+	}
+	fgv_capture_unlock();
+	return error;
+}
+
+cudaError_t fgv_capture_check_event(uint32_t event)
+{
+	bool found;
+
+	if (!fgv_capture_is_used())
+		return cudaSuccess;
+	fgv_capture_lock();
+	found = find_event(event);
+	fgv_capture_unlock();
+	return found ? cudaErrorCapturedEvent : cudaSuccess;
+}

@@ -1,0 +1,93 @@
+/*
+ * Graphs. A graph lives in this process: its nodes hold the requests that a launch posts
+ * (client/record.h), recorded when the node was made. docs/design/0006-graphs.md says why.
+ *
+ * Threads: a graph belongs to the threads of the program, which must not use it at once
+ * (CUDA says so too). A launch locks what it launches.
+ */
+#ifndef FGV_LIBCUDART_GRAPH_H
+#define FGV_LIBCUDART_GRAPH_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "frontend/client/object.h"
+#include "frontend/client/record.h"
+
+struct fgv_graph;
+
+/* What a node does, and the parameters that the program gave for it. */
+struct fgv_work {
+	struct cudaGraphNodeParams params; /* of a kernel, without its arguments */
+	struct fgv_record *records;
+	struct fgv_graph *child; /* the node's own */
+};
+
+struct fgv_node {
+	struct fgv_node *next; /* in the order of their making */
+	struct fgv_graph *graph;
+	cudaGraphNode_t name;	  /* what the program holds; NULL in what is instantiated */
+	cudaGraphNode_t origin;	  /* what it was copied from; NULL: nothing */
+	struct fgv_node *twin;	  /* while its graph is copied: the copy */
+	struct fgv_node **before; /* what it waits for */
+	uint32_t before_count;
+	bool disabled;
+	bool marked; /* by who walks through the graph */
+	struct fgv_work work;
+	void **args; /* of a kernel, as cudaGraphKernelNodeGetParams() gave them */
+};
+
+struct fgv_graph {
+	cudaGraph_t name;
+	struct fgv_node *first;
+	struct fgv_node **end;
+	uint32_t count;
+};
+
+/* @named: the program gets handles for it and for its nodes. NULL: no memory. */
+struct fgv_graph *fgv_graph_create(bool named);
+void fgv_graph_destroy(struct fgv_graph *graph);
+cudaError_t fgv_graph_copy(struct fgv_graph *graph, bool named, struct fgv_graph **copy);
+
+static inline struct fgv_graph *fgv_graph_of(cudaGraph_t name)
+{
+	return fgv_object_address(FGV_OBJECT_GRAPH, name);
+}
+
+static inline struct fgv_node *fgv_node_of(cudaGraphNode_t name)
+{
+	return fgv_object_address(FGV_OBJECT_NODE, name);
+}
+
+/*
+ * A new node of @graph that does @work, which is its from then on, and waits for @before,
+ * nodes of the same graph.
+ */
+cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *before,
+			  size_t before_count, const struct fgv_work *work, struct fgv_node **node);
+void fgv_node_destroy(struct fgv_node *node);
+
+/* cudaErrorInvalidValue if it does already. */
+cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before);
+/* False if it did not wait for that. */
+bool fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before);
+bool fgv_node_waits_for(const struct fgv_node *node, const struct fgv_node *before);
+
+/* The nodes of @graph in an order in which they can be done, for free(). NULL: a circle. */
+cudaError_t fgv_graph_sort(struct fgv_graph *graph, struct fgv_node ***nodes);
+
+/*
+ * What a node with @params does. It is recorded, as the call that does it in a stream would do
+ * it, so wrong parameters give that call's error.
+ */
+cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params, struct fgv_work *work);
+/* What a stream's capture has recorded. */
+void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
+cudaError_t fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy);
+void fgv_work_free(struct fgv_work *work);
+
+/* Whether @edges, NULL for none, say nothing that an ordinary edge does not. */
+bool fgv_edges_are_plain(const cudaGraphEdgeData *edges, size_t count);
+
+#endif

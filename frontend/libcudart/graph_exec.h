@@ -1,0 +1,17 @@
+/*
+ * Graphs that are ready to be launched: a copy of the graph, and the order in which its nodes'
+ * requests are posted.
+ */
+#ifndef FGV_LIBCUDART_GRAPH_EXEC_H
+#define FGV_LIBCUDART_GRAPH_EXEC_H
+
+#include "frontend/libcudart/graph.h"
+
+/* Gives the node that was made from @node other parameters of the same kind. */
+cudaError_t fgv_exec_set(cudaGraphExec_t exec, cudaGraphNode_t node,
+			 const struct cudaGraphNodeParams *params);
+
+/* The same for @node itself; cudaErrorInvalidValue for NULL or another kind. */
+cudaError_t fgv_node_set(struct fgv_node *node, const struct cudaGraphNodeParams *params);
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * What nodes do. The parameters of a node are those of a call that does the same in a stream:
+ * that call is made while a recorder stands in for all streams, and what it would have posted
+ * is the node's work. So nodes can do what streams can, and are as strict.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/client/copy.h"
+#include "frontend/client/registry.h"
+#include "frontend/libcudart/capture.h"
+#include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/graph.h"
+
+static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p)
+{
+	if (p->extra)
+		return cudaErrorNotSupported;
+	return cudaLaunchKernel(p->func, p->gridDim, p->blockDim, p->kernelParams,
+				p->sharedMemBytes, NULL);
+}
+
+static bool is_flat(const struct cudaMemcpy3DParms *p)
+{
+	return !p->srcArray && !p->dstArray && p->extent.height <= 1 && p->extent.depth <= 1 &&
+	       !p->srcPos.y && !p->srcPos.z && !p->dstPos.y && !p->dstPos.z;
+}
+
+static cudaError_t copy(const struct cudaMemcpy3DParms *p)
+{
+	if (!is_flat(p))
+		return cudaMemcpy3DAsync(p, NULL);
+	return cudaMemcpyAsync((char *)p->dstPtr.ptr + p->dstPos.x,
+			       (const char *)p->srcPtr.ptr + p->srcPos.x, p->extent.width, p->kind,
+			       NULL);
+}
+
+/* The runtime has no call for elements of more than a byte. */
+static cudaError_t fill_wide(struct fgv_lane *lane, const struct cudaMemsetParamsV2 *p,
+			     uint32_t stream)
+{
+	uint64_t address = (uint64_t)(uintptr_t)p->dst;
+	CUresult res = CUDA_SUCCESS;
+
+	for (size_t row = 0; row < p->height && !res; row++)
+		res = fgv_post_fill(lane, address + row * p->pitch, p->width, p->value,
+				    p->elementSize, stream);
+	return fgv_error_from(res);
+}
+
+static cudaError_t fill(const struct cudaMemsetParamsV2 *p)
+{
+	struct fgv_lane *lane;
+	uint32_t stream;
+	cudaError_t error;
+
+	if (!p->dst || !p->width || !p->height)
+		return cudaErrorInvalidValue;
+	if (p->elementSize == 1)
+		return cudaMemset2DAsync(p->dst, p->height > 1 ? p->pitch : p->width, (int)p->value,
+					 p->width, p->height, NULL);
+	if (p->elementSize != 2 && p->elementSize != 4)
+		return cudaErrorInvalidValue;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fgv_stream_handle(lane, NULL, &stream);
+	if (!error)
+		error = fill_wide(lane, p, stream);
+	fgv_lane_leave(lane);
+	return error;
+}
+
+/* Into the recorder that stands in for the stream. */
+static cudaError_t act(const struct cudaGraphNodeParams *params)
+{
+	switch (params->type) {
+	case cudaGraphNodeTypeKernel:
+		return launch(&params->kernel);
+	case cudaGraphNodeTypeMemcpy:
+		return copy(&params->memcpy.copyParams);
+	case cudaGraphNodeTypeMemset:
+		return fill(&params->memset);
+	case cudaGraphNodeTypeHost:
+		return cudaLaunchHostFunc(NULL, params->host.fn, params->host.userData);
+	case cudaGraphNodeTypeEventRecord:
+		return cudaEventRecordWithFlags(params->eventRecord.event, NULL,
+						cudaEventRecordExternal);
+	case cudaGraphNodeTypeWaitEvent:
+		return cudaStreamWaitEvent(NULL, params->eventWait.event, cudaEventWaitExternal);
+	case cudaGraphNodeTypeEmpty:
+		return cudaSuccess;
+	default:
+		return cudaErrorNotSupported;
+	}
+}
+
+static cudaError_t record(const struct cudaGraphNodeParams *params, struct fgv_record **records)
+{
+	struct fgv_recorder recorder;
+	cudaError_t error;
+
+	fgv_recorder_init(&recorder);
+	fgv_capture_divert(&recorder);
+	error = act(params);
+	fgv_capture_divert(NULL);
+	if (!error)
+		error = fgv_error_from(recorder.failed);
+	if (error)
+		fgv_records_free(recorder.first);
+	else
+		*records = recorder.first;
+	return error;
+}
+
+static cudaError_t make_child(cudaGraph_t graph, struct fgv_work *work)
+{
+	struct fgv_graph *found = fgv_graph_of(graph);
+
+	if (!found)
+		return cudaErrorInvalidValue;
+	return fgv_graph_copy(found, true, &work->child);
+}
+
+cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params, struct fgv_work *work)
+{
+	*work = (struct fgv_work){.params = *params};
+	if (params->type == cudaGraphNodeTypeGraph)
+		return make_child(params->graph.graph, work);
+	return record(params, &work->records);
+}
+
+cudaError_t fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy)
+{
+	*copy = (struct fgv_work){.params = work->params};
+	if (work->child)
+		return fgv_graph_copy(work->child, true, &copy->child);
+	return fgv_records_copy(work->records, &copy->records) ? cudaErrorMemoryAllocation
+							       : cudaSuccess;
+}
+
+void fgv_work_free(struct fgv_work *work)
+{
+	fgv_records_free(work->records);
+	fgv_graph_destroy(work->child);
+}
+
+/* --- What a capture has recorded --------------------------------------------- */
+
+static void describe_launch(const struct fgv_recorder *recorder, struct cudaGraphNodeParams *params)
+{
+	const struct fgv_launch_request *request = (const void *)recorder->first->message;
+	const struct fgv_kernel *kernel = recorder->subject;
+
+	params->type = cudaGraphNodeTypeKernel;
+	params->kernel = (struct cudaKernelNodeParamsV2){
+		.func = (void *)kernel->host,
+		.gridDim = {request->grid[0], request->grid[1], request->grid[2]},
+		.blockDim = {request->block[0], request->block[1], request->block[2]},
+		.sharedMemBytes = request->shared_bytes,
+	};
+}
+
+static void describe_fill(const struct fgv_record *record, struct cudaGraphNodeParams *params)
+{
+	const struct fgv_fill_request *request = (const void *)record->message;
+
+	params->type = cudaGraphNodeTypeMemset;
+	params->memset = (struct cudaMemsetParamsV2){
+		.dst = (void *)(uintptr_t)request->address,
+		.value = request->value,
+		.elementSize = request->width,
+		.width = request->count,
+		.height = 1,
+	};
+}
+
+static void describe_fill_rows(const struct fgv_record *record, struct cudaGraphNodeParams *params)
+{
+	const struct fgv_fill_rows_request *request = (const void *)record->message;
+
+	params->type = cudaGraphNodeTypeMemset;
+	params->memset = (struct cudaMemsetParamsV2){
+		.dst = (void *)(uintptr_t)request->address,
+		.pitch = request->pitch,
+		.value = request->value,
+		.elementSize = 1,
+		.width = request->width,
+		.height = request->height,
+	};
+}
+
+/* Of a copy that is not from one address to another no more than that it is one is said. */
+static void describe_copy(const struct fgv_record *record, struct cudaGraphNodeParams *params)
+{
+	struct fgv_copy_sides sides;
+
+	params->type = cudaGraphNodeTypeMemcpy;
+	if (record->next || !fgv_copy_describe(record, &sides))
+		return;
+	params->memcpy.copyParams = (struct cudaMemcpy3DParms){
+		.srcPtr = {sides.from, sides.len, sides.len, 1},
+		.dstPtr = {sides.to, sides.len, sides.len, 1},
+		.extent = {sides.len, 1, 1},
+		.kind = cudaMemcpyDefault,
+	};
+}
+
+static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodeParams *params)
+{
+	const struct fgv_record *first = recorder->first;
+
+	switch (first->run ? 0 : first->op) {
+	case FGV_OP_LAUNCH:
+		describe_launch(recorder, params);
+		break;
+	case FGV_OP_FILL:
+		describe_fill(first, params);
+		break;
+	case FGV_OP_FILL_ROWS:
+		describe_fill_rows(first, params);
+		break;
+	case FGV_OP_EVENT_RECORD:
+		params->type = cudaGraphNodeTypeEventRecord;
+		params->eventRecord.event = (cudaEvent_t)recorder->subject;
+		break;
+	case FGV_OP_STREAM_WAIT_EVENT:
+		params->type = cudaGraphNodeTypeWaitEvent;
+		params->eventWait.event = (cudaEvent_t)recorder->subject;
+		break;
+	default:
+		describe_copy(first, params);
+	}
+}
+
+void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
+{
+	memset(work, 0, sizeof(*work));
+	describe(recorder, &work->params);
+	work->records = recorder->first;
+	fgv_recorder_init(recorder);
+}
