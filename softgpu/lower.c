@@ -204,6 +204,51 @@ static void declare_shared(struct lower *l, const struct ptx_var *var)
 	fgv_lower_declare(l, l->scope, var->name, s);
 }
 
+void fgv_lower_place_common(struct lower *l, struct symbol *s)
+{
+	if (!s->common)
+		s->value = place_var(l, s->var, &l->program->shared_bytes, STATIC_SHARED_MAX);
+	s->common = true;
+}
+
+/*
+ * A shared variable of the module takes room only where it is named: in the kernel that
+ * does, or in all of them if a function does. Functions are lowered first.
+ */
+static void place_named(struct lower *l, const char *name)
+{
+	struct symbol *s = fgv_softgpu_map_find(&l->globals->symbols, name, strlen(name));
+
+	if (!s || s->kind != SYMBOL_SHARED)
+		return;
+	if (!l->function->entry) {
+		fgv_lower_place_common(l, s);
+	} else if (!s->common && s->placed_for != l->code) {
+		s->value = place_var(l, s->var, &l->shared, STATIC_SHARED_MAX);
+		s->placed_for = l->code;
+	}
+}
+
+static void place_operands(struct lower *l, const struct ptx_operand *op)
+{
+	for (; op && !l->failed; op = op->next) {
+		if (op->name)
+			place_named(l, op->name);
+		place_operands(l, op->list);
+	}
+}
+
+static void place_all_shared(struct lower *l, const struct ptx_stmt *stmt)
+{
+	for (; stmt && !l->failed; stmt = stmt->next) {
+		l->line = stmt->line;
+		if (stmt->kind == PTX_STMT_BLOCK)
+			place_all_shared(l, stmt->block);
+		else if (stmt->kind == PTX_STMT_INSN)
+			place_operands(l, stmt->insn.operands);
+	}
+}
+
 static void declare_var(struct lower *l, const struct ptx_var *var)
 {
 	switch (var->space) {
@@ -371,6 +416,8 @@ static void lower_function(struct lower *l)
 		declare_params(l, f->returns, &code->returned, SYMBOL_LOCAL);
 	}
 	declare_all_shared(l, f->body);
+	if (l->program->shared_vars)
+		place_all_shared(l, f->body);
 	if (f->entry) {
 		code->shared_bytes = l->shared;
 		code->dynamic_base = (uint32_t)fgv_align_up(l->shared, l->program->dynamic_align);

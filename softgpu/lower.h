@@ -48,6 +48,8 @@ struct symbol {
 	const struct ptx_prototype *prototype;
 	const struct ptx_function *function;
 	struct code *code;
+	const struct code *placed_for; /* SHARED, of the module: the kernel that value holds in */
+	bool common;		       /* SHARED, of the module: value holds in all kernels */
 	struct symbol *next; /* in the order of definition */
 };
 
@@ -59,6 +61,7 @@ struct program {
 	uint64_t const_address; /* where const variables are in it */
 	uint64_t const_bytes;
 	uint32_t shared_bytes;	/* of variables that belong to no kernel */
+	bool shared_vars;	/* the module has some that belong to whoever names them */
 	uint32_t dynamic_align; /* of extern shared arrays */
 	struct map exports;	/* variables and kernels by name: struct symbol */
 	struct map links;	/* what other modules may refer to */
@@ -143,6 +146,8 @@ uint32_t fgv_lower_new_label(struct lower *l);
 uint32_t fgv_lower_find_label(struct lower *l, const char *name);
 void fgv_lower_place_label(struct lower *l, uint32_t label);
 struct symbol *fgv_lower_find(const struct lower *l, const char *name);
+/* Gives a shared variable of the module its place in all kernels, if it has none. */
+void fgv_lower_place_common(struct lower *l, struct symbol *s);
 /* Lowers the body of l->function into l->code. */
 bool fgv_lower_function(struct lower *l);
 /* Where parameters and results lie; before any body is lowered. */

@@ -223,7 +223,9 @@ static void emit_call(struct lower *l, struct call_site *site, const struct ptx_
 	if (s && s->kind == SYMBOL_EXTERN && fgv_lower_system_call(l, site, s->name))
 		return;
 	if (s && s->kind == SYMBOL_EXTERN) {
-		fgv_lower_fail(l, "call of '%s', which no module defines", s->name);
+		l->code->missing = s->name;
+		l->code->missing_line = l->line;
+		fgv_lower_emit(l, OP_trap);
 		return;
 	}
 	if (s && s->kind == SYMBOL_FUNCTION && !s->code->entry) {

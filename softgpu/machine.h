@@ -102,6 +102,9 @@ struct code {
 	uint32_t param_bytes;
 	struct param_place returned;
 	struct call_edge *calls; /* what it calls */
+	/* A function that it or what it calls calls, and nobody defines; a trap stands for it. */
+	const char *missing;
+	unsigned missing_line;
 	/* Kernels only. */
 	uint32_t shared_bytes; /* static */
 	uint32_t dynamic_base; /* where dynamic shared memory begins */

@@ -137,12 +137,7 @@ static void define_var(struct build *b, size_t module, const struct ptx_var *var
 	if (!offer(b, s, var->linkage))
 		return;
 	if (var->space == PTX_SHARED) {
-		uint64_t used = program->shared_bytes;
-
-		place_data(b, s, &used);
-		if (used > STATIC_SHARED_MAX)
-			fgv_lower_fail(&b->lower, "too much shared memory");
-		program->shared_bytes = (uint32_t)fgv_min_u64(used, STATIC_SHARED_MAX);
+		program->shared_vars = true;
 		return;
 	}
 	place_data(b, s, s->space == PTX_GLOBAL ? &program->data_bytes : &program->const_bytes);
@@ -296,6 +291,10 @@ static void total(struct program *p, struct code *code, unsigned depth)
 			deep = true;
 			continue;
 		}
+		if (e->callee->missing && !code->missing) {
+			code->missing = e->callee->missing;
+			code->missing_line = e->callee->missing_line;
+		}
 		frame = e->callee->frame_total > frame ? e->callee->frame_total : frame;
 		local = e->callee->local_total > local ? e->callee->local_total : local;
 	}
@@ -308,6 +307,23 @@ static void total(struct program *p, struct code *code, unsigned depth)
 	code->frame_total = code->frame_bytes + frame;
 	code->local_total = code->local_bytes + local;
 	code->visit = 2;
+}
+
+/*
+ * Libraries come with functions that call what only a driver has, for launches in kernels;
+ * that matters where a kernel can get there.
+ */
+static void require_callees(struct build *b)
+{
+	for (uint32_t i = 0; i < b->program->functions_count; i++) {
+		const struct code *code = b->program->functions[i];
+
+		if (!code->entry || !code->missing)
+			continue;
+		b->lower.line = code->missing_line;
+		fgv_lower_fail(&b->lower, "call of '%s', which no module defines", code->missing);
+		return;
+	}
 }
 
 static bool parse_all(struct build *b, const char *const *texts, CUresult *result)
@@ -351,19 +367,20 @@ static CUresult build_all(struct build *b)
 		result = fgv_program_place_data(b->program);
 	if (result != CUDA_SUCCESS)
 		return result;
+	for (size_t i = 0; i < b->count && !b->lower.failed; i++)
+		fgv_program_init_data(&b->lower, &b->scopes[i], b->modules[i]);
 	if (!b->lower.failed)
 		lower_bodies(b, false);
 	if (!b->lower.failed)
 		lower_bodies(b, true);
-	for (size_t i = 0; i < b->count && !b->lower.failed; i++)
-		fgv_program_init_data(&b->lower, &b->scopes[i], b->modules[i]);
 	if (b->lower.failed)
 		return CUDA_ERROR_INVALID_PTX;
 	for (uint32_t i = 0; i < b->program->functions_count; i++) {
 		if (!b->program->functions[i]->visit)
 			total(b->program, b->program->functions[i], 0);
 	}
-	return CUDA_SUCCESS;
+	require_callees(b);
+	return b->lower.failed ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
 }
 
 static void fini_build(struct build *b)

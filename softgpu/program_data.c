@@ -36,13 +36,15 @@ struct fill {
 /* The address that a symbol stands for in an initialiser. */
 static uint64_t symbol_value(struct fill *f, const struct ptx_init *init)
 {
-	const struct symbol *s =
+	struct symbol *s =
 		fgv_softgpu_map_find(&f->scope->symbols, init->symbol, strlen(init->symbol));
 
 	if (s && s->kind == SYMBOL_ADDRESS)
 		return s->value + init->value;
 	if (s && s->kind == SYMBOL_FUNCTION)
 		return s->code->token + init->value;
+	if (s && s->kind == SYMBOL_SHARED)
+		fgv_lower_place_common(f->l, s);
 	if (s && s->kind == SYMBOL_SHARED)
 		return (init->generic ? SHARED_WINDOW : 0) + s->value + init->value;
 	fgv_lower_fail(f->l, "'%s' in an initialiser is not known", init->symbol);

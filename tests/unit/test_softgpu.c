@@ -610,6 +610,8 @@ static const struct {
 	 "line 7: '%nope'"},
 	{HEAD ".extern .func f();\n.entry k()\n{\ncall f;\n}", CUDA_ERROR_INVALID_PTX,
 	 "line 7: call of 'f'"},
+	{HEAD ".extern .func f();\n.func g()\n{\ncall f;\n}\n.entry k()\n{\ncall g;\n}",
+	 CUDA_ERROR_INVALID_PTX, "line 7: call of 'f'"},
 	{HEAD ".entry k()\n{\nbra $away;\n}", CUDA_ERROR_INVALID_PTX, "label"},
 	{HEAD ".entry k()\n{\n.reg .b32 %r1; .reg .b64 %d1;\nadd.u32 %r1, %r1, %d1;\n}",
 	 CUDA_ERROR_INVALID_PTX, "width"},
@@ -657,6 +659,38 @@ START_TEST(linked)
 	softgpu_copy_dtoh(gpu, &out, address, 4, NULL);
 	ck_assert_int_eq(drain(), CUDA_SUCCESS);
 	ck_assert_uint_eq(out, 21);
+}
+END_TEST
+
+/*
+ * Shared variables of the module: each kernel has room for those that it or any function
+ * names, not for all; and what no kernel reaches may call what nobody defines.
+ */
+START_TEST(shared_of_the_module)
+{
+	static const char text[] = HEAD
+		".extern .func nobody();\n.func unreached()\n{ call nobody; ret; }\n"
+		".shared .align 4 .b8 both[1024];\n.shared .align 4 .b8 one[40000];\n"
+		".shared .align 4 .b8 two[40000];\n"
+		".func store(.param .b32 x)\n{ .reg .b32 %r1; ld.param.b32 %r1, [x];\n"
+		"st.shared.b32 [both+8], %r1; ret; }\n"
+		".visible .entry other()\n{ .reg .b32 %r1; mov.u32 %r1, one; ret; }\n"
+		".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<5>; .reg .b64 %rd1;\n"
+		"mov.b32 %r1, 5; { .param .b32 a; st.param.b32 [a], %r1; call store, (a); }\n"
+		"mov.b32 %r1, 7; st.shared.b32 [two+39996], %r1; ld.shared.b32 %r2, [both+8];\n"
+		"ld.shared.b32 %r3, [two+39996]; add.u32 %r2, %r2, %r3; ld.param.u64 %rd1, [out];\n"
+		"st.global.u32 [%rd1], %r2; ret; }\n";
+	struct softgpu_function *f = load(text);
+	uint64_t address = alloc(4);
+	void *args[] = {&address};
+	uint32_t out = 0;
+
+	ck_assert_int_eq(softgpu_function_info(f)->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
+			 41024);
+	ck_assert_int_eq(launch(f, 1, 1, 0, args), CUDA_SUCCESS);
+	softgpu_copy_dtoh(gpu, &out, address, 4, NULL);
+	ck_assert_int_eq(drain(), CUDA_SUCCESS);
+	ck_assert_uint_eq(out, 12);
 }
 END_TEST
 
@@ -864,6 +898,7 @@ static Suite *suite(void)
 	tcase_add_test(t, lock_within_a_warp);
 	tcase_add_test(t, variables);
 	tcase_add_test(t, linked);
+	tcase_add_test(t, shared_of_the_module);
 	tcase_add_loop_test(t, fault, 0, (int)(sizeof(faults) / sizeof(*faults)));
 	tcase_add_loop_test(t, bad_module, 0, (int)(sizeof(bad_modules) / sizeof(*bad_modules)));
 	suite_add_tcase(s, t);
