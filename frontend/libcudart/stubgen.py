@@ -3,14 +3,16 @@
 
 The real runtime's exports, as `nm -D` prints them, are what the facade must export. Those
 whose definition in a SOURCE starts with FGV_EXPORT are implemented; every other gets a
-stub that says cudaErrorNotSupported. Emits the stubs, the linker's version script and a
-list of all names (a C header for the tests), from one list.
+stub that says cudaErrorNotSupported. The names of CUDA 12 lead to the same functions in a
+version node of their own, or to those of a SOURCE that start with FGV_EXPORT_12. Emits the
+stubs, the linker's version script and a list of all names (a C header for the tests).
 
     --nm FILE        output of nm -D --defined-only on the real libcudart
     --node NAME      the version node
+    --cuda12 FILE    the names of CUDA 12: cuda12.txt says how
     --stubs FILE     C source to write
     --map FILE       version script to write
-    --names FILE     header to write: NAME(x) for each name
+    --names FILE     header to write: NAME(x) for each name, NAME_12(x) for those of 12
 """
 
 import argparse
@@ -20,6 +22,9 @@ import sys
 
 # Called by start-up code, before the program could ask for an error.
 QUIET = re.compile(r"__cudaRegister")
+
+NODE_12 = "libcudart.so.12"
+PREFIX_12 = "fgv_12_"
 
 STUBS_HEAD = """\
 /*
@@ -48,11 +53,38 @@ def read_implemented(sources):
     found = {}
     for source in sources:
         text = open(source, encoding="utf-8").read()
-        for name in re.findall(r"^FGV_EXPORT\s[^;{(]*?\b(\w+)\s*\(", text, re.M):
+        for name in re.findall(r"^FGV_EXPORT(?:_12)?\s[^;{(]*?\b(\w+)\s*\(", text, re.M):
             if name in found:
                 sys.exit(f"{source}: {name} is in {found[name]} already")
             found[name] = source
     return found
+
+
+def read_names_12(path, exports):
+    """Name in 12 to name in 13, or to None where that means something else."""
+    names = {}
+    for number, line in enumerate(open(path, encoding="utf-8"), 1):
+        match = re.fullmatch(r"(\w+)(?: (\*)| = (\w+))?", line.partition("#")[0].strip())
+        if not match:
+            if line.strip() and not line.startswith("#"):
+                sys.exit(f"{path}:{number}: not a name and how it differs")
+            continue
+        name, differs, same = match.groups()
+        names[name] = None if differs else same or name
+        if not differs and names[name] not in exports:
+            sys.exit(f"{path}:{number}: {names[name]} is no function of 13")
+    return names
+
+
+def stubs_12(names, implemented):
+    """Lines of C: where each name of 12 leads."""
+    lines = []
+    for name, same in sorted(names.items()):
+        own = PREFIX_12 + name
+        if not same and own not in implemented:
+            lines.append(f"STUB_12({name})\n")
+        lines.append(f"NAME_12({name}, {same or own})\n")
+    return lines
 
 
 def write(path, text):
@@ -67,21 +99,24 @@ def write(path, text):
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("nm", "node", "stubs", "map", "names"):
+    for option in ("nm", "node", "cuda12", "stubs", "map", "names"):
         parser.add_argument("--" + option, required=True)
     parser.add_argument("sources", nargs="+")
     args = parser.parse_args()
 
     exports = read_exports(args.nm, args.node)
+    names_12 = read_names_12(args.cuda12, exports)
     implemented = read_implemented(args.sources)
-    for name in sorted(set(implemented) - exports):
+    wanted = exports | {PREFIX_12 + name for name, same in names_12.items() if not same}
+    for name in sorted(set(implemented) - wanted):
         sys.exit(f"{implemented[name]}: {name} is no function of the runtime")
     missing = sorted(exports - set(implemented))
     stubs = [f"{'QUIET_STUB' if QUIET.match(n) else 'STUB'}({n})\n" for n in missing]
-    write(args.stubs, STUBS_HEAD + "".join(stubs))
+    write(args.stubs, STUBS_HEAD + "".join(stubs + stubs_12(names_12, implemented)))
     lines = "".join(f"\t{n};\n" for n in sorted(exports))
-    write(args.map, f"{args.node} {{\nglobal:\n{lines}local:\n\t*;\n}};\n")
-    write(args.names, "".join(f"NAME({n})\n" for n in sorted(exports)))
+    write(args.map, f"{NODE_12} {{\n}};\n{args.node} {{\nglobal:\n{lines}local:\n\t*;\n}};\n")
+    write(args.names, "".join([f"NAME({n})\n" for n in sorted(exports)]
+                              + [f"NAME_12({n})\n" for n in sorted(names_12)]))
 
 
 main()
