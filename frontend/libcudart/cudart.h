@@ -39,6 +39,9 @@ cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32
 cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,
 			    bool *blocking);
 
+/* cudaErrorInvalidDevice unless the session has device @device. */
+cudaError_t fgv_device_check(int device);
+
 /* The kernel that @func stands for; why there is none, as CUDA says it. */
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel);
 

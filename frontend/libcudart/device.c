@@ -9,6 +9,7 @@
 #include "frontend/client/device.h"
 #include "frontend/client/hostmem.h"
 #include "frontend/client/object.h"
+#include "frontend/client/pool.h"
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -32,6 +33,13 @@ static cudaError_t find(int device, const struct fgv_device_info **info)
 		return error;
 	return device < 0 || (uint32_t)device >= (*info)->devices ? cudaErrorInvalidDevice
 								  : cudaSuccess;
+}
+
+cudaError_t fgv_device_check(int device)
+{
+	const struct fgv_device_info *info;
+
+	return find(device, &info);
 }
 
 static cudaError_t count_devices(int *count)
@@ -234,6 +242,7 @@ static cudaError_t reset(void)
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
 		fgv_registry_unload(lane);
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
+		fgv_pool_drain(lane);
 		fgv_hostmem_drain(lane);
 		error = fgv_error_from(fgv_call_device_sync(lane));
 	}

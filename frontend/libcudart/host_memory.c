@@ -123,6 +123,7 @@ static enum cudaMemoryType type_of(enum fgv_range_kind kind)
 	switch (kind) {
 	case FGV_RANGE_MEMORY:
 	case FGV_RANGE_VARIABLE:
+	case FGV_RANGE_POOLED:
 		return cudaMemoryTypeDevice;
 	case FGV_RANGE_PINNED:
 	case FGV_RANGE_REGISTERED:

@@ -2,7 +2,6 @@
  * Managed memory. The program and the GPU use the same pages at any time, so nothing ever
  * moves between them: advice and prefetching are checked, remembered and told when asked for.
  */
-#include "frontend/client/device.h"
 #include "frontend/client/hostmem.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -40,22 +39,12 @@ FGV_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned in
 	return fgv_error_set(allocate(devPtr, size, flags));
 }
 
-static cudaError_t check_device(int id)
-{
-	const struct fgv_device_info *info;
-	CUresult res = fgv_device_info(NULL, &info);
-
-	if (res)
-		return fgv_error_from(res);
-	return id < 0 || (uint32_t)id >= info->devices ? cudaErrorInvalidDevice : cudaSuccess;
-}
-
 /* A node of the program's machine means nothing to the host: it is taken for the processor. */
 static cudaError_t check_location(struct cudaMemLocation *location)
 {
 	switch (location->type) {
 	case cudaMemLocationTypeDevice:
-		return check_device(location->id);
+		return fgv_device_check(location->id);
 	case cudaMemLocationTypeHostNuma:
 	case cudaMemLocationTypeHostNumaCurrent:
 	case cudaMemLocationTypeHost:
@@ -143,11 +132,12 @@ static cudaError_t check_stream(cudaStream_t stream)
 {
 	struct fgv_lane *lane;
 	uint32_t handle;
+	bool blocking;
 	cudaError_t error = fgv_enter(&lane);
 
 	if (error)
 		return error;
-	error = fgv_stream_handle(lane, stream, &handle);
+	error = fgv_stream_find(lane, stream, &handle, &blocking);
 	fgv_lane_leave(lane);
 	return error;
 }

@@ -7,45 +7,11 @@
  */
 #include "frontend/libcudart/cudart.h"
 
-#include <errno.h>
-
+#include "frontend/client/devmem.h"
 #include "frontend/client/hostmem.h"
+#include "frontend/client/pool.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/memcpy.h"
-
-/* Each further one has to miss the program's memory at another place. */
-#define ATTEMPTS 16
-
-static cudaError_t add_range(struct fgv_lane *lane, uint64_t address, uint64_t size)
-{
-	if (!fgv_addrmap_add(address, size, FGV_RANGE_MEMORY))
-		return cudaSuccess;
-	fgv_post_mem_free(lane, address);
-	return cudaErrorMemoryAllocation;
-}
-
-/*
- * Memory at an address where this process has none of its own (addrmap.h). The device knows
- * nothing of this process, so where its choice does not fit it is asked for another, and
- * only then told to take back what did not.
- */
-static cudaError_t allocate_apart(struct fgv_lane *lane, size_t size, uint64_t *address)
-{
-	uint64_t misfits[ATTEMPTS];
-	unsigned count = 0;
-	cudaError_t error;
-
-	do {
-		error = fgv_error_from(fgv_call_mem_alloc(lane, size, address));
-		if (error || fgv_addrmap_claim(*address, size) != -EEXIST)
-			break;
-		misfits[count++] = *address;
-		error = cudaErrorMemoryAllocation;
-	} while (count < ATTEMPTS);
-	while (count)
-		fgv_post_mem_free(lane, misfits[--count]);
-	return error;
-}
 
 static cudaError_t allocate(void **ptr, size_t size)
 {
@@ -60,11 +26,8 @@ static cudaError_t allocate(void **ptr, size_t size)
 		error = fgv_enter(&lane);
 	if (error)
 		return error;
-	if (size) {
-		error = allocate_apart(lane, size, &address);
-		if (!error)
-			error = add_range(lane, address, size);
-	}
+	if (size)
+		error = fgv_error_from(fgv_devmem_alloc(lane, size, FGV_RANGE_MEMORY, &address));
 	fgv_lane_leave(lane);
 	if (!error)
 		*ptr = (void *)(uintptr_t)address;
@@ -76,7 +39,26 @@ FGV_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 	return fgv_error_set(allocate(devPtr, size));
 }
 
-/* Off the map before the host may give the same address to another thread. */
+/*
+ * What another stream may yet be using of a pool is waited for, as the pool gives it out
+ * again; a device's own memory goes after it.
+ */
+static CUresult release_on(struct fgv_lane *lane, uint64_t address)
+{
+	struct fgv_range_view view;
+	CUresult res;
+
+	/* Off the map before the host may give the same address to another thread. */
+	if (!fgv_addrmap_remove(address, FGV_RANGE_MEMORY))
+		return fgv_post_mem_free(lane, address);
+	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (view.kind != FGV_RANGE_POOLED)
+		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
+	res = fgv_call_device_sync(lane);
+	return res ? res : fgv_pool_free(lane, address, 0);
+}
+
 static cudaError_t release(void *ptr)
 {
 	struct fgv_lane *lane;
@@ -86,11 +68,8 @@ static cudaError_t release(void *ptr)
 		error = fgv_enter(&lane);
 	if (error)
 		return error;
-	if (ptr && !fgv_addrmap_remove((uint64_t)(uintptr_t)ptr, FGV_RANGE_MEMORY))
-		error = fgv_error_from(fgv_post_mem_free(lane, (uint64_t)(uintptr_t)ptr));
-	else if (ptr)
-		error = fgv_error_from(
-			fgv_hostmem_free(lane, (uint64_t)(uintptr_t)ptr, FGV_RANGE_MANAGED));
+	if (ptr)
+		error = fgv_error_from(release_on(lane, (uint64_t)(uintptr_t)ptr));
 	fgv_lane_leave(lane);
 	return error;
 }

@@ -15,6 +15,10 @@ cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 grid, dim3 block, void 
 				  size_t shared, cudaStream_t stream);
 cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func,
 				     void **args);
+cudaError_t cudaFreeAsync_ptsz(void *ptr, cudaStream_t stream);
+cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t pool,
+					 cudaStream_t stream);
 cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 				 cudaStream_t stream);
@@ -82,6 +86,22 @@ FGV_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config
 	mine = *config;
 	mine.stream = own(config->stream);
 	return cudaLaunchKernelExC(&mine, func, args);
+}
+
+FGV_EXPORT cudaError_t cudaFreeAsync_ptsz(void *ptr, cudaStream_t stream)
+{
+	return cudaFreeAsync(ptr, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
+{
+	return cudaMallocAsync(ptr, size, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t pool,
+						    cudaStream_t stream)
+{
+	return cudaMallocFromPoolAsync(ptr, size, pool, own(stream));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count,

@@ -231,7 +231,7 @@ START_TEST(tells_of_its_device)
 	ck_assert_uint_eq(info.memory_bytes, VGPU_QUOTA);
 	ck_assert_uint_ne(info.va_base, 0);
 	ck_assert_int_eq(info.attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 32);
-	ck_assert_int_eq(info.attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY], 0);
+	ck_assert_int_eq(info.attributes[CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS], 0);
 	request.device = 1;
 	ck_assert_uint_eq(call(FGV_OP_DEVICE_INFO, &request, sizeof(request), NULL),
 			  CUDA_ERROR_INVALID_DEVICE);
