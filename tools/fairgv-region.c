@@ -244,6 +244,18 @@ static void print_counts(const char *what, const struct fairgv_counts *counts,
 	       (unsigned long long)(counts->control - base->control));
 }
 
+/* What sleeping costs beyond the round trip; on a busy machine that varies by more. */
+static void print_wake_up(const char *what, const struct latency *asleep,
+			  const struct latency *base)
+{
+	double us = added_us(asleep, base);
+
+	if (us > 0)
+		printf("%-36s %13.2f us\n", what, us);
+	else
+		printf("%-36s lost in the round trips' variation: the machine is busy\n", what);
+}
+
 static void print(const struct fgv_client *client, const struct result *result)
 {
 	static const struct fairgv_counts zero;
@@ -252,10 +264,8 @@ static void print(const struct fgv_client *client, const struct result *result)
 	print_latency("round trip, both awake", &result->awake);
 	print_latency("round trip that wakes the host", &result->host_asleep);
 	print_latency("round trip that wakes both", &result->both_asleep);
-	printf("%-36s %13.2f us\n", "a doorbell wakes the host in",
-	       added_us(&result->host_asleep, &result->awake));
-	printf("%-36s %13.2f us\n", "and the host this program in",
-	       added_us(&result->both_asleep, &result->host_asleep));
+	print_wake_up("a doorbell wakes the host in", &result->host_asleep, &result->awake);
+	print_wake_up("and the host this program in", &result->both_asleep, &result->host_asleep);
 	printf("%-36s %13.2f GB/s\n", "window, writing", result->write_gb_s);
 	printf("%-36s %13.2f GB/s\n", "window, reading", result->read_gb_s);
 	printf("%-36s %13.2f GB/s\n", "ordinary memory, copying", result->ordinary_gb_s);
