@@ -6,6 +6,7 @@
 #define FGV_SOFTGPU_LANE_FLOAT_H
 
 #include "softgpu/lanes.h"
+#include "softgpu/narrow.h"
 
 #include <math.h>
 
@@ -57,6 +58,12 @@ INLINE f32 z(f32 a)
 	u32 bits = bits_f32(a);
 
 	return from_bits_f32(bits & 0x7f800000 ? bits : bits & 0x80000000);
+}
+
+/* Whatever NaN the processor makes, devices answer one. */
+INLINE f32 canon(f32 a)
+{
+	return a != a ? from_bits_f32(CANONICAL_NAN) : a;
 }
 
 INLINE f32 abs_f32(f32 a)
@@ -134,8 +141,9 @@ INLINE f32 nan2_f32(f32 a, f32 b, f32 r)
 
 INLINE f32 xorsign_f32(f32 a, f32 b, f32 r)
 {
-	return from_bits_f32((bits_f32(r) & 0x7fffffff) |
-			     ((bits_f32(a) ^ bits_f32(b)) & 0x80000000));
+	u32 sign = (bits_f32(a) ^ bits_f32(b)) & 0x80000000;
+
+	return r != r ? from_bits_f32(CANONICAL_NAN) : from_bits_f32((bits_f32(r) & 0x7fffffff) | sign);
 }
 
 INLINE bool is_normal_f32(f32 a)
@@ -162,22 +170,25 @@ INLINE bool is_subnormal_f64(f64 a)
 	return !(bits_f64(a) >> 52 & 2047) && bits_f64(a) << 12;
 }
 
-/* Clamped to the range of the integer; NaN is 0. The argument is integral. */
-#define TO_INTEGER(T, F, low, limit, min, max)                               \
+/*
+ * Clamped to the range of the integer; the argument is integral. NaN is 0, and only the
+ * top bit where either side has 64 bits.
+ */
+#define TO_INTEGER(T, F, low, limit, min, max, nan)                          \
 	INLINE T to_##T##_##F(F a)                                           \
 	{                                                                    \
 		if (!(a < (limit)))                                          \
-			return a >= (limit) ? (max) : 0;                     \
+			return a >= (limit) ? (max) : (T)(nan);              \
 		return a >= (low) ? (T)a : (min);                            \
 	}
-TO_INTEGER(s32, f32, -2147483648.0f, 2147483648.0f, INT32_MIN, INT32_MAX)
-TO_INTEGER(s32, f64, -2147483648.0, 2147483648.0, INT32_MIN, INT32_MAX)
-TO_INTEGER(u32, f32, 0.0f, 4294967296.0f, 0, UINT32_MAX)
-TO_INTEGER(u32, f64, 0.0, 4294967296.0, 0, UINT32_MAX)
-TO_INTEGER(s64, f32, -9223372036854775808.0f, 9223372036854775808.0f, INT64_MIN, INT64_MAX)
-TO_INTEGER(s64, f64, -9223372036854775808.0, 9223372036854775808.0, INT64_MIN, INT64_MAX)
-TO_INTEGER(u64, f32, 0.0f, 18446744073709551616.0f, 0, UINT64_MAX)
-TO_INTEGER(u64, f64, 0.0, 18446744073709551616.0, 0, UINT64_MAX)
+TO_INTEGER(s32, f32, -0x1p31f, 0x1p31f, INT32_MIN, INT32_MAX, 0)
+TO_INTEGER(s32, f64, -0x1p31, 0x1p31, INT32_MIN, INT32_MAX, INT32_MIN)
+TO_INTEGER(u32, f32, 0.0f, 0x1p32f, 0, UINT32_MAX, 0)
+TO_INTEGER(u32, f64, 0.0, 0x1p32, 0, UINT32_MAX, 1u << 31)
+TO_INTEGER(s64, f32, -0x1p63f, 0x1p63f, INT64_MIN, INT64_MAX, INT64_MIN)
+TO_INTEGER(s64, f64, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX, INT64_MIN)
+TO_INTEGER(u64, f32, 0.0f, 0x1p64f, 0, UINT64_MAX, 1ull << 63)
+TO_INTEGER(u64, f64, 0.0, 0x1p64, 0, UINT64_MAX, 1ull << 63)
 
 #define round_rni_f32(a) __builtin_rintf(a)
 #define round_rzi_f32(a) __builtin_truncf(a)
@@ -216,11 +227,6 @@ INLINE bf16 to_bf16_f64(f64 a)
 	return to_bf16(from_bits_f32(bits));
 }
 
-INLINE bf16 to_bf16_rz(f32 a)
-{
-	return (bf16)(a != a ? 0x7fff : bits_f32(a) >> 16);
-}
-
 INLINE u16 bits_f16(f16 a)
 {
 	union {
@@ -241,22 +247,62 @@ INLINE f16 from_bits_f16(u16 a)
 	return x.f;
 }
 
-INLINE f16 to_f16_rz(f32 a)
+/* To nearest; one NaN. */
+INLINE f16 to_f16(f32 a)
 {
-	f16 nearest = (f16)a;
-
-	/* Infinity from a finite number, too, becomes the largest finite one. */
-	if (__builtin_fabsf((f32)nearest) > __builtin_fabsf(a))
-		return from_bits_f16((u16)(bits_f16(nearest) - 1));
-	return nearest;
+	return a != a ? from_bits_f16(0x7fff) : (f16)a;
 }
 
-/* Nearest with ties away from zero, as .rna says; the low 13 bits are zero. */
-INLINE u32 to_tf32(u32 bits)
+INLINE f16 to_f16_f64(f64 a)
 {
-	f32 a = from_bits_f32(bits);
+	return a != a ? from_bits_f16(0x7fff) : (f16)a;
+}
 
-	return a != a ? CANONICAL_NAN : a - a != 0 ? bits : (bits + 0x1000) & ~0x1fffu;
+/* Subnormal becomes zero of the same sign. */
+INLINE f16 zh(f16 a)
+{
+	u16 bits = bits_f16(a);
+
+	return from_bits_f16((u16)(bits & 0x7c00 ? bits : bits & 0x8000));
+}
+
+INLINE f64 zd(f64 a)
+{
+	u64 bits = bits_f64(a);
+
+	return from_bits_f64(bits & 0x7ffull << 52 ? bits : bits & 1ull << 63);
+}
+
+/* The upper word of a subnormal-free result; the lower is zero, as the approximations have it. */
+INLINE f64 upper_f64(f64 a)
+{
+	return a != a ? from_bits_f64(0x7fffffff00000000) : from_bits_f64(bits_f64(zd(a)) & ~0xffffffffull);
+}
+
+/* An integer as f64, its last bit set where others were lost: safe to round again. */
+INLINE f64 odd_f64_u64(u64 a)
+{
+	u64 lost = a & 0x7ff;
+
+	return a >> 53 ? (f64)((a & ~0x7ffull) | (lost ? 0x800 : 0)) : (f64)a;
+}
+
+INLINE f64 odd_f64_s64(s64 a)
+{
+	return a < 0 ? -odd_f64_u64(0 - (u64)a) : odd_f64_u64((u64)a);
+}
+
+/* a + b towards the neighbour whose last bit is set where it is not exact: safe to round again. */
+INLINE f64 odd_sum(f64 a, f64 b)
+{
+	f64 sum = a + b;
+	f64 part = sum - a;
+	f64 error = (a - (sum - part)) + (b - part);
+	u64 bits = bits_f64(sum);
+
+	if (error == 0 || error != error || bits & 1)
+		return sum;
+	return from_bits_f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
 #endif

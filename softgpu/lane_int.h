@@ -253,32 +253,19 @@ INLINE u32 dp2a(u32 a, u32 b, u32 c, bool signed_a, bool signed_b, int half)
 	return c;
 }
 
-INLINE u32 element_difference(u32 a, u32 b, u32 bits, bool is_signed)
+/* The place of the bit that is the |n|-th set one from @base upwards, or for n < 0 downwards. */
+INLINE u32 fns(u32 mask, u32 base, s32 n)
 {
-	s32 x = (s32)(a << (32 - bits));
-	s32 y = (s32)(b << (32 - bits));
-	s64 difference = is_signed ? (s64)(x >> (32 - bits)) - (y >> (32 - bits))
-				   : (s64)((u32)x >> (32 - bits)) - (s64)((u32)y >> (32 - bits));
+	s64 step = n < 0 ? -1 : 1;
+	s64 left = n < 0 ? -(s64)n : n;
 
-	return (u32)(difference < 0 ? -difference : difference);
-}
-
-INLINE u32 vabsdiff(u32 a, u32 b, u32 bits, bool is_signed)
-{
-	u32 r = 0;
-
-	for (u32 k = 0; k < 32; k += bits)
-		r |= (element_difference(a >> k, b >> k, bits, is_signed) & ((1u << bits) - 1)) << k;
-	return r;
-}
-
-INLINE u32 vabsdiff_add(u32 a, u32 b, u32 bits, bool is_signed)
-{
-	u32 r = 0;
-
-	for (u32 k = 0; k < 32; k += bits)
-		r += element_difference(a >> k, b >> k, bits, is_signed);
-	return r;
+	if (!n)
+		return base < 32 && mask >> base & 1 ? base : ~0u;
+	for (s64 at = base; at >= 0 && at < 32; at += step) {
+		if (mask >> at & 1 && !--left)
+			return (u32)at;
+	}
+	return ~0u;
 }
 
 #endif

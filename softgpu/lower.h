@@ -130,12 +130,14 @@ struct mods {
 	unsigned types_count;
 	bool ftz;
 	bool sat;
-	bool wants_cc;
+	bool satfinite;
+	bool relu;
+	bool approx;  /* .approx or .full */
+	bool control; /* .uni, .aligned or .sync */
 	char round;    /* 'n', 'z', 'm', 'p', of .rn and .rni and so on; 0: none */
 	bool integral; /* .rni: to an integral value */
 	unsigned vec;
 	enum ptx_space space;
-	bool uni;
 	char rest[64]; /* what is left, each with "_" before it */
 };
 
@@ -180,24 +182,48 @@ bool fgv_lower_place(struct lower *l, const struct ptx_operand *op, enum ptx_spa
 		     struct memory_place *place);
 uint64_t fgv_lower_number(const struct ptx_operand *op, unsigned size);
 
-/* lower_insn.c */
-bool fgv_lower_insn(struct lower *l, const struct ptx_insn *insn);
+/* lower_mods.c */
 void fgv_lower_mods(struct lower *l, const struct ptx_insn *insn, struct mods *m);
 bool fgv_lower_has_mod(const struct ptx_insn *insn, const char *mod);
+/* Fails where a modifier is neither a type nor one of @words: "sync up L2::*". */
+bool fgv_lower_check_mods(struct lower *l, const struct ptx_insn *insn, const char *words);
+
+/* lower_insn.c */
+bool fgv_lower_insn(struct lower *l, const struct ptx_insn *insn);
+/* The type that has the bits of another and no sign. */
+enum ptx_type fgv_lower_unsigned_type(enum ptx_type type);
+/* A half of a register of four bytes, in one of two. */
+uint32_t fgv_lower_half(struct lower *l, uint32_t whole, bool high);
+/* The processor's rounding mode for the next instruction, where it is not the nearest. */
+void fgv_lower_round(struct lower *l, char round);
 void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn);
 /* d = op(a, ...) with places given. */
 void fgv_lower_emit_op(struct lower *l, const char *key, uint32_t d, const uint32_t *sources,
 		       unsigned count);
 
-/* lower_cvt.c, lower_mem.c, lower_flow.c, lower_warp.c */
+/* lower_cvt.c, lower_mem.c, lower_flow.c, lower_warp.c, lower_compare.c */
 typedef void (*lower_fn)(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_cvt(struct lower *l, const struct ptx_insn *insn);
+/* lower_short.c: conversions that involve types shorter than f32, in pairs or with more modes. */
+/* True if it was one, lowered or failed. */
+bool fgv_lower_cvt_short(struct lower *l, const struct ptx_insn *insn, const struct mods *m);
+/* A value of type @from as f16, bf16, tf32 or a type of eight bits. */
+void fgv_lower_narrow(struct lower *l, const struct mods *m, enum ptx_type to, enum ptx_type from,
+		      uint32_t source, uint32_t d);
+/* lower_async.c */
+void fgv_lower_mbarrier(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_cp(struct lower *l, const struct ptx_insn *insn);
+/* lower_video.c */
+bool fgv_lower_is_video(const char *opcode);
+void fgv_lower_video(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_mov(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_ld(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_st(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_atom(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_cvta(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_isspacep(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_mapa(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_zero(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_bra(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_brx(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_call(struct lower *l, const struct ptx_insn *insn);
@@ -216,6 +242,7 @@ void fgv_lower_elect(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_setp(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_set(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_selp(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_lop3(struct lower *l, const struct ptx_insn *insn);
 
 /* cfg.c: joins, and the drafts as code->insns. */
 bool fgv_lower_finish(struct lower *l);

@@ -1,83 +1,15 @@
 /*
- * Instructions that compute: modifiers are read into struct mods, the name of the machine's
- * operation is put together from opcode, modifiers and types, and the table of
- * operations says what operands it takes.
+ * Instructions that compute: the name of the machine's operation is put together from opcode,
+ * modifiers and types, and the table of operations says what operands it takes. What
+ * is not computed has a rule of its own at the end.
  */
 #include "softgpu/lower.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Modifiers that say nothing to a machine that is always exact and has no caches. */
-static bool is_noise(const char *mod)
-{
-	static const char *const words[] = {"approx", "full", "aligned", "sync"};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		if (!strcmp(words[i], mod))
-			return true;
-	}
-	return false;
-}
-
-static bool take_round(struct mods *m, const char *mod)
-{
-	size_t length = strlen(mod);
-
-	if (mod[0] != 'r' || length > 3 || length < 2 || !strchr("nzmp", mod[1]))
-		return false;
-	if (length == 3 && mod[2] != 'i')
-		return false;
-	m->round = mod[1];
-	m->integral = length == 3;
-	return true;
-}
-
-void fgv_lower_mods(struct lower *l, const struct ptx_insn *insn, struct mods *m)
-{
-	size_t used = 0;
-
-	memset(m, 0, sizeof(*m));
-	m->vec = 1;
-	for (unsigned i = 0; i < insn->mods_count; i++) {
-		const char *mod = insn->mods[i];
-		enum ptx_type type = fgv_ptx_type_find(mod);
-
-		if (type != PTX_NOTYPE && m->types_count < 4) {
-			m->types[m->types_count++] = type;
-		} else if (!strcmp(mod, "ftz")) {
-			m->ftz = true;
-		} else if (!strcmp(mod, "sat") || !strcmp(mod, "satfinite")) {
-			m->sat = true;
-		} else if (!strcmp(mod, "v2") || !strcmp(mod, "v4")) {
-			m->vec = (unsigned)(mod[1] - '0');
-		} else if (!strcmp(mod, "uni")) {
-			m->uni = true;
-		} else if (fgv_ptx_space_find(mod) != PTX_NOSPACE && m->space == PTX_NOSPACE) {
-			m->space = fgv_ptx_space_find(mod);
-		} else if (!is_noise(mod) && !take_round(m, mod)) {
-			int n = snprintf(m->rest + used, sizeof(m->rest) - used, "_%s", mod);
-
-			if (n < 0 || (size_t)n >= sizeof(m->rest) - used) {
-				fgv_lower_fail(l, "modifiers too long");
-				return;
-			}
-			used += (size_t)n;
-		}
-	}
-}
-
-bool fgv_lower_has_mod(const struct ptx_insn *insn, const char *mod)
-{
-	for (unsigned i = 0; i < insn->mods_count; i++) {
-		if (!strcmp(insn->mods[i], mod))
-			return true;
-	}
-	return false;
-}
-
 /* The type that has the bits of another and no sign. */
-static enum ptx_type unsigned_type(enum ptx_type type)
+enum ptx_type fgv_lower_unsigned_type(enum ptx_type type)
 {
 	switch (type) {
 	case PTX_B8:
@@ -97,36 +29,60 @@ static enum ptx_type unsigned_type(enum ptx_type type)
 	}
 }
 
-static enum op find_typed(const char *opcode, const struct mods *m, bool ftz, bool all_types,
-			  bool as_unsigned)
+/* @as_unsigned: of how many types the sign does not matter. */
+static enum op find_typed(const char *opcode, const struct mods *m, unsigned as_unsigned)
 {
 	char key[160];
-	int n = snprintf(key, sizeof(key), "%s%s%s%s", opcode, m->rest,
-			 m->sat && m->types[0] == PTX_S32 ? "_sat" : "", ftz ? "_ftz" : "");
+	int n = snprintf(key, sizeof(key), "%.40s%s%s%s", opcode, m->rest,
+			 m->sat && m->types[0] == PTX_S32 ? "_sat" : "", m->ftz ? "_ftz" : "");
 
-	for (unsigned i = 0; i < (all_types ? m->types_count : 1) && n > 0; i++) {
-		enum ptx_type type = as_unsigned ? unsigned_type(m->types[i]) : m->types[i];
+	for (unsigned i = 0; i < m->types_count; i++) {
+		enum ptx_type type =
+			i < as_unsigned ? fgv_lower_unsigned_type(m->types[i]) : m->types[i];
 
-		if ((size_t)n >= sizeof(key))
+		if (n < 0 || (size_t)n >= sizeof(key))
 			return OP_NONE;
 		n += snprintf(key + n, sizeof(key) - (size_t)n, "_%s", fgv_ptx_type_name(type));
 	}
-	return (size_t)n < sizeof(key) ? fgv_softgpu_op_find(key) : OP_NONE;
+	return n > 0 && (size_t)n < sizeof(key) ? fgv_softgpu_op_find(key) : OP_NONE;
 }
 
 static enum op find_op(const char *opcode, const struct mods *m)
 {
-	for (int ftz = m->ftz; ftz >= 0; ftz--) {
-		for (int all = m->types_count > 1; all >= 0; all--) {
-			for (int as_unsigned = 0; as_unsigned < 2; as_unsigned++) {
-				enum op op = find_typed(opcode, m, ftz, all, as_unsigned);
+	enum op op = find_typed(opcode, m, 0);
 
-				if (op != OP_NONE)
-					return op;
-			}
-		}
+	return op == OP_NONE ? find_typed(opcode, m, 1) : op;
+}
+
+/* Does an operation have an .approx form? Exact results are allowed there. */
+static bool is_approximate(const char *opcode)
+{
+	static const char *const words[] = {"div", "rcp", "sqrt", "rsqrt", "sin",
+					    "cos", "lg2", "ex2",  "tanh"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (!strcmp(words[i], opcode))
+			return true;
 	}
-	return OP_NONE;
+	return false;
+}
+
+/* Are the modifiers that are no part of an operation's name such as it can have? */
+static bool fits_type(const char *opcode, const struct mods *m)
+{
+	enum ptx_type type = m->types[0];
+	bool single = type == PTX_F32 || type == PTX_F64;
+	bool half = type == PTX_F16 || type == PTX_BF16;
+
+	if (m->control || m->satfinite || m->integral || m->vec != 1 || m->space != PTX_NOSPACE)
+		return false;
+	if (m->approx && (!(single || half) || !is_approximate(opcode)))
+		return false;
+	if (m->round && !single && !(half && m->round == 'n'))
+		return false;
+	if (m->sat && type != PTX_F32 && type != PTX_F16 && type != PTX_S32)
+		return false;
+	return !m->relu || half || type == PTX_S32 || type == PTX_S16;
 }
 
 static unsigned operand_size(uint8_t type)
@@ -140,8 +96,7 @@ static unsigned operand_size(uint8_t type)
 	return sizes[type];
 }
 
-/* The processor's rounding mode for the next instruction, where it is not the nearest. */
-static void emit_round(struct lower *l, char round)
+void fgv_lower_round(struct lower *l, char round)
 {
 	static const char modes[] = "nmpz"; /* in the order of MXCSR */
 	const char *mode = round ? strchr(modes, round) : NULL;
@@ -174,8 +129,9 @@ static void lower_pred_alu(struct lower *l, const struct ptx_insn *insn)
 	uint32_t d = fgv_lower_dest(l, insn->operands, 0);
 	unsigned count = insn->operands_count - 1;
 
-	if (count < 1 || count > 2) {
-		fgv_lower_fail(l, "wrong number of operands");
+	if (count < 1 || count > 2 || insn->mods_count != 1) {
+		fgv_lower_fail(l, "'%s' on predicates with these operands is not supported",
+			       insn->opcode);
 		return;
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -189,42 +145,84 @@ static void finish_alu(struct lower *l, const struct mods *m, enum op op, uint32
 {
 	const struct op_info *info = &fgv_softgpu_ops[op];
 	struct draft *draft;
+	char key[48];
 
 	if (info->types[0] == TY_f32 || info->types[0] == TY_f64)
-		emit_round(l, m->round);
+		fgv_lower_round(l, m->round);
 	draft = fgv_lower_emit(l, op);
 	draft->insn.o[0] = d;
 	for (unsigned i = 0; i < 4; i++)
 		draft->insn.o[1 + i] = sources[i];
 	if (m->sat && (info->types[0] == TY_f32 || info->types[0] == TY_f16))
 		fgv_lower_emit_op(l, info->types[0] == TY_f32 ? "sat_f32" : "sat_f16", d, &d, 1);
+	if (m->relu) {
+		snprintf(key, sizeof(key), "relu_%s", fgv_ptx_type_name(m->types[0]));
+		fgv_lower_emit_op(l, key, d, &d, 1);
+	}
+}
+
+uint32_t fgv_lower_half(struct lower *l, uint32_t whole, bool high)
+{
+	uint32_t d = fgv_lower_temp(l, 2);
+
+	fgv_lower_emit_op(l, high ? "high_u16_u32" : "low_u16_u32", d, &whole, 1);
+	return d;
+}
+
+/* The type of each half of a register; PTX_NOTYPE where it is one value. */
+static enum ptx_type half_type(enum ptx_type type)
+{
+	switch (type) {
+	case PTX_F16X2:
+		return PTX_F16;
+	case PTX_BF16X2:
+		return PTX_BF16;
+	case PTX_U16X2:
+		return PTX_U16;
+	case PTX_S16X2:
+		return PTX_S16;
+	default:
+		return PTX_NOTYPE;
+	}
+}
+
+static void refuse(struct lower *l, const struct ptx_insn *insn)
+{
+	char text[96] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < insn->mods_count && used < sizeof(text); i++) {
+		int n = snprintf(text + used, sizeof(text) - used, ".%s", insn->mods[i]);
+
+		used += n > 0 ? (size_t)n : 0;
+	}
+	fgv_lower_fail(l, "instruction '%.40s%s' is not supported", insn->opcode, text);
 }
 
 /* Two halves in one register: each by itself. */
 static void lower_halves(struct lower *l, const struct ptx_insn *insn, struct mods *m)
 {
-	static const char *const extract[2] = {"low_u16_u32", "high_u16_u32"};
 	unsigned count = insn->operands_count - 1;
-	uint32_t d = fgv_lower_dest(l, insn->operands, 4);
+	uint32_t d;
 	uint32_t halves[2];
 	enum op op;
 
-	m->types[0] = m->types[0] == PTX_F16X2 ? PTX_F16 : PTX_BF16;
-	m->types_count = 1;
-	op = find_op(insn->opcode, m);
-	if (op == OP_NONE || count < 1 || count > 3) {
-		fgv_lower_fail(l, "instruction '%s' is not supported on two halves", insn->opcode);
+	m->types[0] = half_type(m->types[0]);
+	op = m->types_count == 1 ? find_op(insn->opcode, m) : OP_NONE;
+	if (op == OP_NONE || !fits_type(insn->opcode, m) || count < 1 || count > 3 ||
+	    operand_size(fgv_softgpu_ops[op].types[0]) != 2 ||
+	    fgv_softgpu_ops[op].types[count] == TY_none ||
+	    fgv_softgpu_ops[op].types[count + 1] != TY_none) {
+		refuse(l, insn);
 		return;
 	}
+	d = fgv_lower_dest(l, insn->operands, 4);
 	for (unsigned half = 0; half < 2; half++) {
 		uint32_t sources[4] = {OPERAND_NONE, OPERAND_NONE, OPERAND_NONE, OPERAND_NONE};
 
-		for (unsigned i = 0; i < count; i++) {
-			uint32_t whole = fgv_lower_source(l, fgv_lower_operand(insn, i + 1), 4);
-
-			sources[i] = fgv_lower_temp(l, 2);
-			fgv_lower_emit_op(l, extract[half], sources[i], &whole, 1);
-		}
+		for (unsigned i = 0; i < count; i++)
+			sources[i] = fgv_lower_half(
+				l, fgv_lower_source(l, fgv_lower_operand(insn, i + 1), 4), half);
 		halves[half] = fgv_lower_temp(l, 2);
 		finish_alu(l, m, op, halves[half], sources);
 	}
@@ -257,14 +255,13 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 		lower_pred_alu(l, insn);
 		return;
 	}
-	if (m.types[0] == PTX_F16X2 || m.types[0] == PTX_BF16X2) {
+	if (half_type(m.types[0]) != PTX_NOTYPE) {
 		lower_halves(l, insn, &m);
 		return;
 	}
 	op = find_op(alias(insn->opcode, &m), &m);
-	if (op == OP_NONE) {
-		fgv_lower_fail(l, "instruction '%s%s.%s' is not supported", insn->opcode, m.rest,
-			       fgv_ptx_type_name(m.types[0]));
+	if (op == OP_NONE || !fits_type(insn->opcode, &m)) {
+		refuse(l, insn);
 		return;
 	}
 	info = &fgv_softgpu_ops[op];
@@ -296,175 +293,85 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 	finish_alu(l, &m, op, d, sources);
 }
 
-/* Puts a comparison's key together and takes the boolean operator from the modifiers. */
-static enum op find_compare(struct lower *l, const struct ptx_insn *insn, struct mods *m,
-			    unsigned type_index, uint8_t *combine)
-{
-	static const char *const words[] = {"and", "or", "xor"};
-	enum ptx_type type;
-	char cmp[8] = "";
-	char key[64];
-	enum op op;
+#define ACCESS_WORDS                                                                               \
+	"global shared shared::cta shared::cluster local param param::entry param::func const v2 " \
+	"v4 "                                                                                      \
+	"volatile relaxed acquire release weak mmio cta cluster gpu sys ca cg cs lu cv wb wt nc "  \
+	"unified L1::* L2::*"
+#define ATOMIC_WORDS                                                                               \
+	"global shared shared::cta shared::cluster relaxed acquire release acq_rel cta cluster "   \
+	"gpu "                                                                                     \
+	"sys add and or xor exch cas inc dec min max noftz v2 v4 L2::cache_hint"
+#define COMPARE_WORDS "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan and or xor ftz"
+#define BARRIER_WORDS "sync arrive red popc and or cta aligned"
+#define ROUND_WORDS   "rn rz rm rp rni rzi rmi rpi rna"
 
-	*combine = 0;
-	for (unsigned i = 0; i < insn->mods_count; i++) {
-		for (uint8_t k = 0; k < 3; k++) {
-			if (!strcmp(insn->mods[i], words[k]))
-				*combine = (uint8_t)(k + 1);
-		}
-	}
-	if (insn->mods_count)
-		snprintf(cmp, sizeof(cmp), "%.7s", insn->mods[0]);
-	if (m->types_count <= type_index) {
-		fgv_lower_fail(l, "comparison without a type");
-		return OP_NONE;
-	}
-	type = m->types[type_index];
-	snprintf(key, sizeof(key), "setp_%s%s_%s", cmp, m->ftz && type == PTX_F32 ? "_ftz" : "",
-		 fgv_ptx_type_name(type));
-	op = fgv_softgpu_op_find(key);
-	if (op == OP_NONE) {
-		snprintf(key, sizeof(key), "setp_%s_%s", cmp,
-			 fgv_ptx_type_name(unsigned_type(type)));
-		op = fgv_softgpu_op_find(key);
-	}
-	if (op == OP_NONE)
-		fgv_lower_fail(l, "comparison '%s.%s.%s' is not supported", insn->opcode, cmp,
-			       fgv_ptx_type_name(type));
-	return op;
-}
-
-static void emit_compare(struct lower *l, const struct ptx_insn *insn, enum op op, uint8_t combine,
-			 uint32_t d, uint32_t other)
-{
-	unsigned size = operand_size(fgv_softgpu_ops[op].types[1]);
-	uint32_t a = fgv_lower_source(l, fgv_lower_operand(insn, 1), size);
-	uint32_t b = fgv_lower_source(l, fgv_lower_operand(insn, 2), size);
-	uint32_t c = combine ? fgv_lower_predicate(l, fgv_lower_operand(insn, 3)) : OPERAND_NONE;
-	struct draft *draft = fgv_lower_emit(l, op);
-
-	draft->insn.aux = combine;
-	draft->insn.o[0] = d;
-	draft->insn.o[1] = a;
-	draft->insn.o[2] = b;
-	draft->insn.o[3] = other;
-	draft->insn.o[4] = c;
-}
-
-void fgv_lower_setp(struct lower *l, const struct ptx_insn *insn)
-{
-	struct mods m;
-	uint8_t combine;
-	uint32_t d;
-	uint32_t other = OPERAND_NONE;
-	enum op op;
-
-	fgv_lower_mods(l, insn, &m);
-	op = find_compare(l, insn, &m, 0, &combine);
-	if (op == OP_NONE || !insn->operands)
-		return;
-	d = fgv_lower_dest(l, insn->operands, 0);
-	if (insn->operands->pipe)
-		other = fgv_lower_dest(l, insn->operands->pipe, 0);
-	emit_compare(l, insn, op, combine, d, other);
-}
-
-/* set: all ones or 1.0 where the comparison holds. */
-void fgv_lower_set(struct lower *l, const struct ptx_insn *insn)
-{
-	struct mods m;
-	uint8_t combine;
-	uint32_t p;
-	uint32_t sources[3];
-	unsigned size;
-	enum op op;
-
-	fgv_lower_mods(l, insn, &m);
-	op = find_compare(l, insn, &m, 1, &combine);
-	if (op == OP_NONE || !insn->operands)
-		return;
-	size = fgv_ptx_type_size(m.types[0]);
-	if (size != 4 && size != 2) {
-		fgv_lower_fail(l, "instruction 'set.%s' is not supported",
-			       fgv_ptx_type_name(m.types[0]));
-		return;
-	}
-	p = fgv_lower_temp(l, 0);
-	emit_compare(l, insn, op, combine, p, OPERAND_NONE);
-	sources[0] = fgv_lower_const(l,
-				     m.types[0] == PTX_F32    ? 0x3f800000
-				     : m.types[0] == PTX_F16  ? 0x3c00
-				     : m.types[0] == PTX_BF16 ? 0x3f80
-							      : ~0ull,
-				     size);
-	sources[1] = fgv_lower_const(l, 0, size);
-	sources[2] = p;
-	fgv_lower_emit_op(l, size == 4 ? "selp_u32" : "selp_u16",
-			  fgv_lower_dest(l, insn->operands, size), sources, 3);
-}
-
-void fgv_lower_selp(struct lower *l, const struct ptx_insn *insn)
-{
-	struct mods m;
-	unsigned size;
-	uint32_t sources[3];
-
-	fgv_lower_mods(l, insn, &m);
-	size = m.types_count ? fgv_ptx_type_size(m.types[0]) : 0;
-	sources[0] = fgv_lower_source(l, fgv_lower_operand(insn, 1), size);
-	sources[1] = fgv_lower_source(l, fgv_lower_operand(insn, 2), size);
-	sources[2] = fgv_lower_predicate(l, fgv_lower_operand(insn, 3));
-	fgv_lower_emit_op(l,
-			  size == 8   ? "selp_u64"
-			  : size == 4 ? "selp_u32"
-			  : size == 2 ? "selp_u16"
-				      : "selp_pred",
-			  fgv_lower_dest(l, insn->operands, size), sources, 3);
-}
-
+/* Opcodes that are lowered by more than their name, with the modifiers that each knows. */
 static const struct rule {
 	const char *opcode;
 	lower_fn lower;
 	bool flow; /* may stop or turn the flow: guarded by a branch */
+	const char *words;
 } rules[] = {
-	{"mov", fgv_lower_mov, false},
-	{"ld", fgv_lower_ld, false},
-	{"ldu", fgv_lower_ld, false},
-	{"st", fgv_lower_st, false},
-	{"cvt", fgv_lower_cvt, false},
-	{"cvta", fgv_lower_cvta, false},
-	{"setp", fgv_lower_setp, false},
-	{"set", fgv_lower_set, false},
-	{"selp", fgv_lower_selp, false},
-	{"bra", fgv_lower_bra, true},
-	{"brx", fgv_lower_brx, true},
-	{"call", fgv_lower_call, true},
-	{"ret", fgv_lower_ret, true},
-	{"exit", fgv_lower_exit, true},
-	{"trap", fgv_lower_trap, true},
-	{"bar", fgv_lower_bar, true},
-	{"barrier", fgv_lower_bar, true},
-	{"atom", fgv_lower_atom, false},
-	{"red", fgv_lower_atom, false},
-	{"isspacep", fgv_lower_isspacep, false},
-	{"membar", fgv_lower_fence, false},
-	{"fence", fgv_lower_fence, false},
-	{"vote", fgv_lower_vote, false},
-	{"match", fgv_lower_match, false},
-	{"redux", fgv_lower_redux, false},
-	{"shfl", fgv_lower_shfl, false},
-	{"activemask", fgv_lower_activemask, false},
-	{"elect", fgv_lower_elect, false},
-	{"brkpt", fgv_lower_nothing, false},
-	{"nanosleep", fgv_lower_nothing, false},
-	{"pmevent", fgv_lower_nothing, false},
-	{"prefetch", fgv_lower_nothing, false},
-	{"prefetchu", fgv_lower_nothing, false},
-	{"applypriority", fgv_lower_nothing, false},
-	{"discard", fgv_lower_nothing, false},
-	{"griddepcontrol", fgv_lower_nothing, false},
-	{"setmaxnreg", fgv_lower_nothing, false},
+	{"mov", fgv_lower_mov, false, ""},
+	{"ld", fgv_lower_ld, false, ACCESS_WORDS},
+	{"ldu", fgv_lower_ld, false, "global v2 v4"},
+	{"st", fgv_lower_st, false, ACCESS_WORDS},
+	{"cvt", fgv_lower_cvt, false, ROUND_WORDS " ftz sat satfinite relu pack"},
+	{"cvta", fgv_lower_cvta, false,
+	 "to global shared shared::cta shared::cluster local const param param::entry"},
+	{"setp", fgv_lower_setp, false, COMPARE_WORDS},
+	{"set", fgv_lower_set, false, COMPARE_WORDS},
+	{"selp", fgv_lower_selp, false, ""},
+	{"lop3", fgv_lower_lop3, false, "and or"},
+	{"bra", fgv_lower_bra, true, "uni"},
+	{"brx", fgv_lower_brx, true, "idx uni"},
+	{"call", fgv_lower_call, true, "uni"},
+	{"ret", fgv_lower_ret, true, "uni"},
+	{"exit", fgv_lower_exit, true, ""},
+	{"trap", fgv_lower_trap, true, ""},
+	{"bar", fgv_lower_bar, true, BARRIER_WORDS " warp"},
+	{"barrier", fgv_lower_bar, true, BARRIER_WORDS " cluster wait acquire release relaxed"},
+	{"atom", fgv_lower_atom, false, ATOMIC_WORDS},
+	{"red", fgv_lower_atom, false, ATOMIC_WORDS},
+	{"isspacep", fgv_lower_isspacep, false,
+	 "global shared shared::cta shared::cluster local const param param::entry"},
+	{"membar", fgv_lower_fence, false, "cta gl sys proxy alias"},
+	{"fence", fgv_lower_fence, false,
+	 "sc acq_rel acquire release cta cluster gpu sys proxy alias async global shared::* "
+	 "sync_restrict::* mbarrier_init tensormap::* async::*"},
+	{"vote", fgv_lower_vote, false, "sync all any uni ballot"},
+	{"match", fgv_lower_match, false, "any all sync"},
+	{"redux", fgv_lower_redux, false, "sync add min max and or xor"},
+	{"shfl", fgv_lower_shfl, false, "sync up down bfly idx"},
+	{"activemask", fgv_lower_activemask, false, ""},
+	{"elect", fgv_lower_elect, false, "sync"},
+	{"brkpt", fgv_lower_nothing, false, ""},
+	{"nanosleep", fgv_lower_nothing, false, ""},
+	{"pmevent", fgv_lower_nothing, false, "mask"},
+	{"prefetch", fgv_lower_nothing, false, "global local const param tensormap L1 L2 L2::*"},
+	{"prefetchu", fgv_lower_nothing, false, "L1"},
+	{"applypriority", fgv_lower_nothing, false, "global L2::evict_normal"},
+	{"discard", fgv_lower_nothing, false, "global L2"},
+	{"mbarrier", fgv_lower_mbarrier, false,
+	 "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait parity "
+	 "pending_count "
+	 "noComplete release acquire relaxed cta cluster shared shared::cta shared::cluster"},
+	{"cp", fgv_lower_cp, false,
+	 "async ca cg shared shared::cta shared::cluster global bulk bulk_group read prefetch L2 "
+	 "L2::cache_hint L2::64B L2::128B L2::256B commit_group wait_group wait_all mbarrier "
+	 "arrive "
+	 "noinc mbarrier::complete_tx::bytes"},
+	{"createpolicy", fgv_lower_zero, false, "fractional range cvt global L2 L2::*"},
+	{"getctarank", fgv_lower_zero, false, "shared::cluster"},
+	{"mapa", fgv_lower_mapa, false, "shared::cluster"},
+	{"griddepcontrol", fgv_lower_nothing, false, "wait launch_dependents"},
+	{"setmaxnreg", fgv_lower_nothing, false, "inc dec sync aligned"},
 };
+
+/* vadd, vadd2, vadd4 and so on. */
+static const struct rule video_rule = {"v*", fgv_lower_video, false,
+				       "sat add min max clamp wrap eq ne lt le gt ge"};
 
 static const struct rule *find_rule(const char *opcode)
 {
@@ -472,7 +379,7 @@ static const struct rule *find_rule(const char *opcode)
 		if (!strcmp(rules[i].opcode, opcode))
 			return &rules[i];
 	}
-	return NULL;
+	return fgv_lower_is_video(opcode) ? &video_rule : NULL;
 }
 
 static uint32_t guard_predicate(struct lower *l, const struct ptx_insn *insn)
@@ -503,6 +410,8 @@ bool fgv_lower_insn(struct lower *l, const struct ptx_insn *insn)
 	lower_fn fn = rule ? rule->lower : fgv_lower_alu;
 	uint32_t guard;
 
+	if (rule && !fgv_lower_check_mods(l, insn, rule->words))
+		return false;
 	if (!insn->guard || fn == fgv_lower_bra) {
 		fn(l, insn);
 	} else if (rule && rule->flow) {

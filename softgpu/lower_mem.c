@@ -88,7 +88,7 @@ void fgv_lower_mov(struct lower *l, const struct ptx_insn *insn)
 	uint32_t from;
 
 	fgv_lower_mods(l, insn, &m);
-	if (!m.types_count || !source || m.rest[0]) {
+	if (m.types_count != 1 || !source || insn->operands_count != 2) {
 		fgv_lower_fail(l, "malformed mov");
 		return;
 	}
@@ -126,37 +126,6 @@ static const char *space_word(struct lower *l, enum ptx_space space,
 static char type_letter(enum ptx_type type)
 {
 	return type == PTX_S8 || type == PTX_S16 || type == PTX_S32 ? 's' : 'u';
-}
-
-/* A volatile, atomic or cached access is an ordinary one; these words change nothing. */
-static bool known_access(const struct mods *m)
-{
-	static const char *const words[] = {
-		"_volatile", "_relaxed", "_acquire", "_release", "_weak", "_cta",  "_gpu",
-		"_sys",	     "_cluster", "_nc",	     "_ca",	 "_cg",	  "_cs",   "_lu",
-		"_cv",	     "_wb",	 "_wt",	     "_L1::",	 "_L2::", "_mmio", "_unified"};
-	const char *p = m->rest;
-
-	while (*p) {
-		size_t i = 0;
-		size_t length = 0;
-
-		for (; i < sizeof(words) / sizeof(*words); i++) {
-			length = strlen(words[i]);
-			if (!strncmp(p, words[i], length))
-				break;
-		}
-		if (i == sizeof(words) / sizeof(*words))
-			return false;
-		/* "_L1::evict_last" ends at the next modifier's "_L2" or at the end. */
-		p += length;
-		if (words[i][length - 1] == ':') {
-			const char *next = strstr(p, "_L2::");
-
-			p = next ? next : p + strlen(p);
-		}
-	}
-	return true;
 }
 
 /* The elements of a load or store: {a, b} or one. Returns their common register size. */
@@ -201,7 +170,10 @@ static void lower_access(struct lower *l, const struct ptx_insn *insn, bool is_s
 
 	fgv_lower_mods(l, insn, &m);
 	type_size = m.types_count ? fgv_ptx_type_size(m.types[0]) : 0;
-	if (m.types_count != 1 || !type_size || type_size > 8 || !known_access(&m)) {
+	/* How an access is ordered and cached changes nothing here; a cache policy is an operand.
+	 */
+	if (m.types_count != 1 || !type_size || type_size > 8 ||
+	    insn->operands_count != (fgv_lower_has_mod(insn, "L2::cache_hint") ? 3u : 2u)) {
 		fgv_lower_fail(l, "instruction '%s%s' with this type is not supported",
 			       insn->opcode, m.rest);
 		return;
@@ -253,47 +225,92 @@ static enum op find_atomic(const char *operation, enum ptx_type type)
 
 	snprintf(key, sizeof(key), "atom_%s_%s", operation, fgv_ptx_type_name(type));
 	op = fgv_softgpu_op_find(key);
-	if (op == OP_NONE && type != PTX_F32 && type != PTX_F64) {
-		snprintf(key, sizeof(key), "atom_%s_u%u", operation, fgv_ptx_type_size(type) * 8);
+	if (op == OP_NONE && fgv_lower_unsigned_type(type) != type) {
+		snprintf(key, sizeof(key), "atom_%s_%s", operation,
+			 fgv_ptx_type_name(fgv_lower_unsigned_type(type)));
 		op = fgv_softgpu_op_find(key);
 	}
 	return op;
 }
 
+/* Element @index of {a, b, ...}, or the operand itself where there is but one. */
+static const struct ptx_operand *element(const struct ptx_insn *insn, unsigned operand,
+					 unsigned vec, unsigned index)
+{
+	const struct ptx_operand *op = fgv_lower_operand(insn, operand);
+
+	if (vec == 1 || !op || op->kind == PTX_OP_SINK)
+		return op;
+	op = op->kind == PTX_OP_VECTOR ? op->list : NULL;
+	while (op && index--)
+		op = op->next;
+	return op;
+}
+
+static void emit_atomic(struct lower *l, const struct ptx_insn *insn, const struct mods *m,
+			enum op op, unsigned index, uint32_t old)
+{
+	unsigned k = !strcmp(insn->opcode, "atom");
+	unsigned size = fgv_ptx_type_size(m->types[0]);
+	uint32_t o[3] = {old, OPERAND_NONE, OPERAND_NONE};
+	struct memory_place place;
+	struct draft *draft;
+
+	if (!fgv_lower_place(l, fgv_lower_operand(insn, k), m->space, &place))
+		return;
+	o[1] = fgv_lower_source(l, element(insn, k + 1, m->vec, index), size);
+	if (fgv_lower_has_mod(insn, "cas"))
+		o[2] = fgv_lower_source(l, fgv_lower_operand(insn, k + 2), size);
+	draft = fgv_lower_emit(l, op);
+	memcpy(draft->insn.o, o, sizeof(o));
+	draft->insn.o[4] = place.reg;
+	draft->insn.imm = place.imm + (int64_t)(index * size);
+	draft->insn.aux = (uint8_t)place.kind;
+	draft->insn.vec = m->space == PTX_SHARED;
+}
+
+/* Of a vector each element is atomic by itself; what was there arrives when all are done. */
+static void emit_vector_atomic(struct lower *l, const struct ptx_insn *insn, const struct mods *m,
+			       enum op op)
+{
+	unsigned size = fgv_ptx_type_size(m->types[0]);
+	bool wanted = !strcmp(insn->opcode, "atom") && insn->operands->kind != PTX_OP_SINK;
+	uint32_t old[4];
+
+	for (unsigned i = 0; i < m->vec && !l->failed; i++) {
+		old[i] = wanted ? fgv_lower_temp(l, size) : OPERAND_NONE;
+		emit_atomic(l, insn, m, op, i, old[i]);
+	}
+	for (unsigned i = 0; i < m->vec && wanted && !l->failed; i++)
+		fgv_lower_emit_op(l, movs[size],
+				  fgv_lower_dest(l, element(insn, 0, m->vec, i), size), &old[i], 1);
+}
+
 void fgv_lower_atom(struct lower *l, const struct ptx_insn *insn)
 {
 	const char *operation = atomic_operation(insn);
-	unsigned k = !strcmp(insn->opcode, "atom");
-	struct memory_place place;
+	unsigned expected = 2 + !strcmp(insn->opcode, "atom") +
+			    fgv_lower_has_mod(insn, "L2::cache_hint") +
+			    fgv_lower_has_mod(insn, "cas");
 	struct mods m;
-	uint32_t o[3] = {OPERAND_NONE, OPERAND_NONE, OPERAND_NONE};
-	struct draft *d;
-	unsigned size;
 	enum op op;
 
 	fgv_lower_mods(l, insn, &m);
-	op = operation && m.types_count == 1 && m.vec == 1 ? find_atomic(operation, m.types[0])
-							   : OP_NONE;
-	if (op == OP_NONE ||
+	op = operation && m.types_count == 1 ? find_atomic(operation, m.types[0]) : OP_NONE;
+	if (op == OP_NONE || insn->operands_count != expected ||
 	    (m.space != PTX_NOSPACE && m.space != PTX_GLOBAL && m.space != PTX_SHARED)) {
 		fgv_lower_fail(l, "instruction '%s%s' with this type is not supported",
 			       insn->opcode, m.rest);
 		return;
 	}
-	size = fgv_ptx_type_size(m.types[0]);
-	if (k && insn->operands->kind != PTX_OP_SINK)
-		o[0] = fgv_lower_dest(l, insn->operands, size);
-	if (!fgv_lower_place(l, fgv_lower_operand(insn, k), m.space, &place))
-		return;
-	o[1] = fgv_lower_source(l, fgv_lower_operand(insn, k + 1), size);
-	if (!strcmp(operation, "cas"))
-		o[2] = fgv_lower_source(l, fgv_lower_operand(insn, k + 2), size);
-	d = fgv_lower_emit(l, op);
-	memcpy(d->insn.o, o, sizeof(o));
-	d->insn.o[4] = place.reg;
-	d->insn.imm = place.imm;
-	d->insn.aux = (uint8_t)place.kind;
-	d->insn.vec = m.space == PTX_SHARED;
+	if (m.vec > 1)
+		emit_vector_atomic(l, insn, &m, op);
+	else
+		emit_atomic(
+			l, insn, &m, op, 0,
+			!strcmp(insn->opcode, "atom") && insn->operands->kind != PTX_OP_SINK
+				? fgv_lower_dest(l, insn->operands, fgv_ptx_type_size(m.types[0]))
+				: OPERAND_NONE);
 }
 
 static uint64_t window_of(const struct lower *l, enum ptx_space space)
@@ -365,4 +382,37 @@ void fgv_lower_isspacep(struct lower *l, const struct ptx_insn *insn)
 		draft->insn.o[2] = (uint32_t)l->program->const_bytes;
 		break;
 	}
+}
+
+/* A cluster is one block: what another block's address would be is this one's. */
+void fgv_lower_mapa(struct lower *l, const struct ptx_insn *insn)
+{
+	struct mods m;
+	unsigned size;
+	uint32_t source;
+
+	fgv_lower_mods(l, insn, &m);
+	size = m.types_count == 1 ? fgv_ptx_type_size(m.types[0]) : 0;
+	if ((size != 4 && size != 8) || insn->operands_count != 3) {
+		fgv_lower_fail(l, "instruction '%s' with this type is not supported", insn->opcode);
+		return;
+	}
+	source = fgv_lower_source(l, fgv_lower_operand(insn, 1), size);
+	fgv_lower_emit_op(l, movs[size], fgv_lower_dest(l, insn->operands, size), &source, 1);
+}
+
+/* Answers that are always zero: a block's rank in its cluster, the only cache policy. */
+void fgv_lower_zero(struct lower *l, const struct ptx_insn *insn)
+{
+	int size = fgv_lower_reg_size(l, insn->operands);
+	uint32_t zero;
+
+	if (size != 4 && size != 8) {
+		fgv_lower_fail(l, "destination of '%s' is no register of 32 or 64 bits",
+			       insn->opcode);
+		return;
+	}
+	zero = fgv_lower_const(l, 0, (unsigned)size);
+	fgv_lower_emit_op(l, movs[size], fgv_lower_dest(l, insn->operands, (unsigned)size), &zero,
+			  1);
 }

@@ -186,6 +186,9 @@ static const struct {
 	{"%aggr_smem_size", SREG_TOTAL_SMEM, false},
 	{"%cluster_ctarank", SREG_ZERO, false},
 	{"%cluster_nctarank", SREG_ONE, false},
+	{"%reserved_smem_offset_begin", SREG_ZERO, false},
+	{"%reserved_smem_offset_end", SREG_ZERO, false},
+	{"%reserved_smem_offset_cap", SREG_ZERO, false},
 	{"%current_graph_exec", SREG_ZERO, true},
 };
 
@@ -318,6 +321,8 @@ static uint32_t name_source(struct lower *l, const struct ptx_operand *op, unsig
 	}
 	if (!strcmp(op->name, "WARP_SZ"))
 		return fgv_lower_const(l, LANES, size);
+	if (!size && !strcmp(op->name, "%is_explicit_cluster"))
+		return fgv_lower_const(l, 0, 0);
 	sreg = find_sreg(op);
 	if (sreg >= 0 && size)
 		return load_sreg(l, sreg, size);

@@ -68,7 +68,7 @@ void fgv_lower_redux(struct lower *l, const struct ptx_insn *insn)
 		 !ordered		 ? ""
 		 : m.types[0] == PTX_S32 ? "_s32"
 					 : "_u32");
-	if (!m.types_count || fgv_ptx_type_size(m.types[0]) != 4 || m.types[0] == PTX_F32) {
+	if (m.types_count != 1 || fgv_ptx_type_size(m.types[0]) != 4 || m.types[0] == PTX_F32) {
 		fgv_lower_fail(l, "this kind of redux is not supported");
 		return;
 	}
@@ -86,8 +86,9 @@ void fgv_lower_shfl(struct lower *l, const struct ptx_insn *insn)
 	char key[96];
 
 	fgv_lower_mods(l, insn, &m);
-	if (insn->operands_count < 4) {
-		fgv_lower_fail(l, "operand missing");
+	if (insn->operands_count < 4 || m.types_count != 1 ||
+	    fgv_ptx_type_size(m.types[0]) != 4) {
+		fgv_lower_fail(l, "this kind of shfl is not supported");
 		return;
 	}
 	d = fgv_lower_dest(l, insn->operands, 4);

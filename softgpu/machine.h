@@ -283,6 +283,8 @@ FGV_ISA_TABLES(v4)
 void fgv_softgpu_fill_control(handler *table);
 void fgv_softgpu_fill_atomic(handler *table);
 void fgv_softgpu_fill_system(handler *table);
+void fgv_softgpu_fill_video(handler *table);
+void fgv_softgpu_fill_async(handler *table);
 
 /* block.c: what handlers ask of the block. */
 /* Records a fault; NULL, for the handler to return. */

@@ -79,6 +79,8 @@ static void fill_handlers(handler *table)
 	fgv_softgpu_fill_control(table);
 	fgv_softgpu_fill_atomic(table);
 	fgv_softgpu_fill_system(table);
+	fgv_softgpu_fill_video(table);
+	fgv_softgpu_fill_async(table);
 	if (fill_for_newer(table))
 		return;
 	fgv_softgpu_fill_alu_base(table);

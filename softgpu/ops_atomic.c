@@ -69,9 +69,9 @@ static void *lane_word(struct warp *w, const struct insn *in, unsigned lane, uns
 
 static u32 add_halves(u32 o, u32 a)
 {
-	u16 lo = bits_f16((f16)((f32)from_bits_f16((u16)o) + (f32)from_bits_f16((u16)a)));
-	u16 hi = bits_f16((f16)((f32)from_bits_f16((u16)(o >> 16)) +
-				(f32)from_bits_f16((u16)(a >> 16))));
+	u16 lo = bits_f16(to_f16((f32)from_bits_f16((u16)o) + (f32)from_bits_f16((u16)a)));
+	u16 hi = bits_f16(to_f16((f32)from_bits_f16((u16)(o >> 16)) +
+				 (f32)from_bits_f16((u16)(a >> 16))));
 
 	return (u32)hi << 16 | lo;
 }
@@ -84,9 +84,9 @@ static u32 add_bhalves(u32 o, u32 a)
 	return (u32)hi << 16 | lo;
 }
 
-ATOMIC(add_f32, u32, u32, u32, bits_f32(from_bits_f32(o) + from_bits_f32(a)))
+ATOMIC(add_f32, u32, u32, u32, bits_f32(canon(from_bits_f32(o) + from_bits_f32(a))))
 ATOMIC(add_f64, u64, u64, u64, bits_f64(from_bits_f64(o) + from_bits_f64(a)))
-ATOMIC(add_f16, u16, u16, u16, bits_f16((f16)((f32)from_bits_f16(o) + (f32)from_bits_f16(a))))
+ATOMIC(add_f16, u16, u16, u16, bits_f16(to_f16((f32)from_bits_f16(o) + (f32)from_bits_f16(a))))
 ATOMIC(add_bf16, u16, u16, u16, to_bf16(from_bf16(o) + from_bf16(a)))
 ATOMIC(add_f16x2, u32, u32, u32, add_halves(o, a))
 ATOMIC(add_bf16x2, u32, u32, u32, add_bhalves(o, a))
