@@ -223,3 +223,66 @@ FGV_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 {
 	return fgv_error_set(occupancy(numBlocks, func, blockSize, dynamicSMemSize, flags));
 }
+
+static cudaError_t available_shared(size_t *bytes, const void *func, int blocks, int block_size)
+{
+	const struct fgv_device_info *info;
+	cudaOccDeviceState state = {.cacheConfig = CACHE_PREFER_NONE};
+	cudaOccFuncAttributes attributes;
+	struct fgv_kernel *kernel;
+	cudaOccDeviceProp prop;
+	cudaError_t error;
+
+	if (!bytes || blocks <= 0 || block_size <= 0)
+		return cudaErrorInvalidValue;
+	error = need(func, &kernel, &info);
+	if (error)
+		return error;
+	fill_device(&prop, info);
+	fill_function(&attributes, kernel, &prop);
+	state.carveoutConfig = carveout(kernel);
+	if (cudaOccAvailableDynamicSMemPerBlock(bytes, &prop, &attributes, &state, blocks,
+						block_size))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
+								 const void *func, int numBlocks,
+								 int blockSize)
+{
+	return fgv_error_set(available_shared(dynamicSmemSize, func, numBlocks, blockSize));
+}
+
+FGV_EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func)
+{
+	struct fgv_kernel *kernel;
+	cudaError_t error = name ? fgv_kernel_of(func, &kernel) : cudaErrorInvalidValue;
+
+	if (!error)
+		*name = kernel->name;
+	return fgv_error_set(error);
+}
+
+/* What stands for a kernel may take the place of the program's function wherever one is asked for.
+ */
+FGV_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)
+{
+	struct fgv_kernel *kernel;
+	cudaError_t error = functionPtr ? fgv_kernel_of(symbolPtr, &kernel) : cudaErrorInvalidValue;
+
+	if (!error)
+		*functionPtr = (cudaFunction_t)kernel;
+	return fgv_error_set(error);
+}
+
+FGV_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr)
+{
+	struct fgv_kernel *kernel;
+	cudaError_t error =
+		kernelPtr ? fgv_kernel_of(entryFuncAddr, &kernel) : cudaErrorInvalidValue;
+
+	if (!error)
+		*kernelPtr = (cudaKernel_t)kernel;
+	return fgv_error_set(error);
+}
