@@ -14,8 +14,21 @@
 
 #include "frontend/client/errors.h"
 #include "frontend/client/lane.h"
+#include "frontend/client/stats.h"
 
 #define FGV_EXPORT __attribute__((visibility("default")))
+
+/*
+ * cudaErrorNotSupported, counted: for what a function does not have of what it is asked for.
+ * @what names it, as a stub's name does a function.
+ */
+#define FGV_NOT_SUPPORTED(what)                                                                    \
+	({                                                                                         \
+		static struct fgv_unsupported unsupported_part = {.name = (what)};                 \
+                                                                                                   \
+		fgv_stats_unsupported(&unsupported_part);                                          \
+		cudaErrorNotSupported;                                                             \
+	})
 
 struct fgv_kernel;
 

@@ -23,7 +23,7 @@ static cudaError_t create(cudaEvent_t *event, unsigned flags)
 	if ((flags & cudaEventInterprocess) && !(flags & cudaEventDisableTiming))
 		return cudaErrorInvalidValue;
 	if (flags & cudaEventInterprocess)
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("cudaEventInterprocess");
 	error = fgv_enter(&lane);
 	if (error)
 		return error;

@@ -122,7 +122,7 @@ static cudaError_t set_attribute(const void *func, enum cudaFuncAttribute attr, 
 	case cudaFuncAttributeRequiredClusterDepth:
 	case cudaFuncAttributeNonPortableClusterSizeAllowed:
 	case cudaFuncAttributeClusterSchedulingPolicyPreference:
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("cudaFuncSetAttribute of clusters");
 	default:
 		return cudaErrorInvalidValue;
 	}

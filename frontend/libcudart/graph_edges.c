@@ -176,7 +176,7 @@ static cudaError_t change_edges(cudaGraph_t name, const cudaGraphNode_t *from,
 	if (!graph || (count && (!from || !to)))
 		return cudaErrorInvalidValue;
 	if (!fgv_edges_are_plain(edges, count))
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("graph edges with data");
 	for (size_t i = 0; i < count && !error; i++)
 		error = change_edge(graph, from[i], to[i], add);
 	return error;

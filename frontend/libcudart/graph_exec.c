@@ -101,7 +101,7 @@ static cudaError_t instantiate(cudaGraphExec_t *name, cudaGraph_t graph, unsigne
 	if (!name || !found || (flags & ~(unsigned long long)KNOWN_FLAGS))
 		return cudaErrorInvalidValue;
 	if (flags & cudaGraphInstantiateFlagDeviceLaunch)
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("cudaGraphInstantiateFlagDeviceLaunch");
 	exec = calloc(1, sizeof(*exec));
 	if (!exec)
 		return cudaErrorMemoryAllocation;

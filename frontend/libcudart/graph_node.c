@@ -357,7 +357,7 @@ FGV_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t
 					struct cudaGraphNodeParams *nodeParams)
 {
 	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(cudaErrorNotSupported);
+		return fgv_error_set(FGV_NOT_SUPPORTED("graph edges with data"));
 	return add(pGraphNode, graph, pDependencies, numDependencies, nodeParams);
 }
 

@@ -15,7 +15,7 @@
 static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p)
 {
 	if (p->extra)
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("kernel nodes with extra arguments");
 	return cudaLaunchKernel(p->func, p->gridDim, p->blockDim, p->kernelParams,
 				p->sharedMemBytes, NULL);
 }
@@ -91,7 +91,7 @@ static cudaError_t act(const struct cudaGraphNodeParams *params)
 	case cudaGraphNodeTypeEmpty:
 		return cudaSuccess;
 	default:
-		return cudaErrorNotSupported;
+		return FGV_NOT_SUPPORTED("graph nodes of this kind");
 	}
 }
 

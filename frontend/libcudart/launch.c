@@ -206,7 +206,7 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 		return cudaErrorInvalidValue;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		if (!is_plain(&config->attrs[i]))
-			return cudaErrorNotSupported;
+			return FGV_NOT_SUPPORTED("attributes of cudaLaunchKernelExC");
 	}
 	launch.grid = config->gridDim;
 	launch.block = config->blockDim;

@@ -5,7 +5,8 @@ The real runtime's exports, as `nm -D` prints them, are what the facade must exp
 whose definition in a SOURCE starts with FGV_EXPORT are implemented; every other gets a
 stub that says cudaErrorNotSupported. The names of CUDA 12 lead to the same functions in a
 version node of their own, or to those of a SOURCE that start with FGV_EXPORT_12. Emits the
-stubs, the linker's version script and a list of all names (a C header for the tests).
+stubs, the linker's version script, a list of all names (a C header for the tests) and the
+table of what is supported.
 
     --nm FILE        output of nm -D --defined-only on the real libcudart
     --node NAME      the version node
@@ -13,6 +14,7 @@ stubs, the linker's version script and a list of all names (a C header for the t
     --stubs FILE     C source to write
     --map FILE       version script to write
     --names FILE     header to write: NAME(x) for each name, NAME_12(x) for those of 12
+    --support FILE   table to write
 """
 
 import argparse
@@ -87,6 +89,55 @@ def stubs_12(names, implemented):
     return lines
 
 
+def read_uses(sources, exports):
+    """What a function for 12 leads to: its name to those of the runtime in its body."""
+    uses = {}
+    for source in sources:
+        text = open(source, encoding="utf-8").read()
+        for name, body in re.findall(r"^FGV_EXPORT_12\s[^;{(]*?\b(\w+)\s*\([^{;]*\{(.*?)^\}", text,
+                                     re.M | re.S):
+            uses[name] = set(re.findall(r"\b(\w+)\s*\(", body)) & exports
+    return uses
+
+
+def supported_12(names, supported, uses):
+    """The names of 12 behind which there is something."""
+    found = set()
+    for name, same in names.items():
+        own = PREFIX_12 + name
+        if same in supported or (own in uses and uses[own] <= supported):
+            found.add(name)
+    return found
+
+
+SUPPORT_HEAD = """\
+# What of the CUDA runtime is supported
+
+Of the functions that NVIDIA's `libcudart` exports, FairGV has {have_13} of {all_13} of CUDA 13 and
+{have_12} of {all_12} of CUDA 12. The others return `cudaErrorNotSupported`; `FAIRGV_STATS=1`
+names and counts those that a program has called. A function that is supported in
+one version's form alone is so because the other's differs. Names with `_ptsz` and `_ptds` are those for
+programs with a default stream per thread.
+
+| function | CUDA 13 | CUDA 12 |
+| --- | --- | --- |
+"""
+
+
+def support_table(supported, all_names):
+    """The table, from what is supported of each version and all that each has."""
+    def word(version, name):
+        if name not in all_names[version]:
+            return ""
+        return "yes" if name in supported[version] else "not supported"
+
+    counts = {f"have_{v}": len(supported[v]) for v in (12, 13)}
+    counts.update({f"all_{v}": len(all_names[v]) for v in (12, 13)})
+    return SUPPORT_HEAD.format(**counts) + "".join(
+        f"| `{name}` | {word(13, name)} | {word(12, name)} |\n"
+        for name in sorted(all_names[12] | all_names[13]))
+
+
 def write(path, text):
     """In one step, and only if it differs, so that nothing is built anew in vain."""
     if os.path.exists(path) and open(path, encoding="utf-8").read() == text:
@@ -99,7 +150,7 @@ def write(path, text):
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("nm", "node", "cuda12", "stubs", "map", "names"):
+    for option in ("nm", "node", "cuda12", "stubs", "map", "names", "support"):
         parser.add_argument("--" + option, required=True)
     parser.add_argument("sources", nargs="+")
     args = parser.parse_args()
@@ -117,6 +168,10 @@ def main():
     write(args.map, f"{NODE_12} {{\n}};\n{args.node} {{\nglobal:\n{lines}local:\n\t*;\n}};\n")
     write(args.names, "".join([f"NAME({n})\n" for n in sorted(exports)]
                               + [f"NAME_12({n})\n" for n in sorted(names_12)]))
+    supported = set(implemented) & exports
+    all_names = {12: set(names_12), 13: exports}
+    with_12 = supported_12(names_12, supported, read_uses(args.sources, exports))
+    write(args.support, support_table({12: with_12, 13: supported}, all_names))
 
 
 main()
