@@ -4,7 +4,8 @@ import re
 import textwrap
 from typing import List
 
-from apigen_parse import HANDLES, REPLY_MAX, REQUEST_MAX, SPANS, Api, Arg, Layout, Op
+from apigen_parse import (HANDLES, OPTIONAL, REPLY_MAX, REQUEST_MAX, SPANS, Api, Arg, Layout,
+                          Op)
 
 COLUMNS = 100
 
@@ -321,11 +322,12 @@ static inline bool find(struct frame *frame, enum fgv_kind kind, uint32_t handle
 	return *object;
 }
 
-/* The same for a stream, where 0 is the default stream and NULL. */
-static inline bool find_stream(struct frame *frame, uint32_t handle, struct fgv_object **object)
+/* The same where the object may be left out: 0 is NULL. */
+static inline bool find_any(struct frame *frame, enum fgv_kind kind, uint32_t handle,
+			    struct fgv_object **object)
 {
 	*object = NULL;
-	return !handle || find(frame, FGV_KIND_STREAM, handle, object);
+	return !handle || find(frame, kind, handle, object);
 }
 """
 
@@ -392,10 +394,9 @@ def decode_lines(op: Op) -> List[str]:
             fixed = f" + {sizeof(op, 'request')}" if op.request.size else ""
             plain += [f"in.{name} = frame->message{fixed};",
                       f"in.{name}_len = frame->len{fixed.replace('+', '-')};"]
-        elif arg.type == "stream":
-            finds.append(f"!find_stream(frame, msg.{name}, &in.{name})")
         elif arg.type in HANDLES:
-            finds.append(f"!find(frame, FGV_KIND_{arg.type.upper()}, msg.{name}, &in.{name})")
+            find = "find_any" if arg.type in OPTIONAL else "find"
+            finds.append(f"!{find}(frame, FGV_KIND_{arg.type.upper()}, msg.{name}, &in.{name})")
         elif arg.count:
             plain.append(f"memcpy(in.{name}, msg.{name}, sizeof(in.{name}));")
         else:

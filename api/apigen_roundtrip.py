@@ -7,7 +7,7 @@ tests/unit/test_api_roundtrip.h.
 from typing import List
 
 from apigen_emit import banner, function, handler_params, statement, wrap
-from apigen_parse import HANDLES, SPANS, Api, Op
+from apigen_parse import HANDLES, OPTIONAL, SPANS, Api, Op
 
 
 def kind(arg_type: str) -> str:
@@ -54,8 +54,8 @@ def draw(op: Op) -> List[str]:
         sent = f"sent_{op.name}.{arg.name}"
         if arg.type in SPANS:
             body.append(f"trip_span(&{sent}_off, &{sent}_len);")
-        elif arg.type == "stream":
-            body.append(f"{sent} = trip_stream();")
+        elif arg.type in OPTIONAL:
+            body.append(f"{sent} = trip_optional({kind(arg.type)});")
         elif arg.type in HANDLES:
             body.append(f"{sent} = trip_handle({kind(arg.type)});")
     if op.outs:
@@ -97,7 +97,7 @@ def checks(op: Op) -> List[str]:
         if arg.type in SPANS:
             rows.append(["TRIP_SPAN", f"offsetof({struct}, {arg.name}_off)", "0"])
         elif arg.type in HANDLES:
-            rows.append(["TRIP_STREAM" if arg.type == "stream" else "TRIP_HANDLE",
+            rows.append(["TRIP_OPTIONAL" if arg.type in OPTIONAL else "TRIP_HANDLE",
                          f"offsetof({struct}, {arg.name})", kind(arg.type)])
     return [wrap("\t\t\t{", row, "},") for row in rows]
 

@@ -12,7 +12,7 @@
  *   the handler   fgv_do_<op>() of gpu_host.h ran; its CUresult is the status.
  *
  * Handlers get checked arguments. Handles have become objects; stream 0, the legacy
- * default stream, has become NULL. A source or a sink has become a pointer into the
+ * default stream, has become NULL, and so has array 0, which means linear memory. A source or a sink has become a pointer into the
  * window: the guest can change what lies there at any moment, so whatever a handler
  * decides on it must copy first. bytes point into the message, without any alignment.
  * Pointers are valid until the handler returns, those into the window as long as the
@@ -35,7 +35,10 @@ enum fgv_kind {
 	FGV_KIND_FUNCTION,
 	FGV_KIND_STREAM,
 	FGV_KIND_EVENT,
+	FGV_KIND_ARRAY,	  /* also one with mipmap levels */
+	FGV_KIND_TEXTURE, /* an object by which kernels reach a texture or a surface */
 };
+#define FGV_KINDS (FGV_KIND_TEXTURE + 1)
 
 /*
  * A request in progress. The caller of fgv_dispatch fills in all but violation; the

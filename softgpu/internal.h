@@ -46,6 +46,7 @@ struct softgpu_event {
 enum command_kind {
 	COMMAND_LAUNCH,
 	COMMAND_COPY,
+	COMMAND_COPY_BOX,
 	COMMAND_FILL,
 	COMMAND_RECORD,
 	COMMAND_FREE,
@@ -60,6 +61,18 @@ struct launch {
 	uint32_t dynamic_bytes;
 };
 
+/* Where rows of a box are: the first one, and how far others are from it. */
+struct box_end {
+	uint64_t base;
+	uint64_t pitch;
+	uint64_t slice;
+};
+
+struct box_copy {
+	struct box_end to, from;
+	uint64_t width, height, depth;
+};
+
 struct command {
 	struct command *next;
 	uint64_t number;
@@ -71,6 +84,7 @@ struct command {
 			const void *src;
 			size_t bytes;
 		} copy;
+		struct box_copy box;
 		struct {
 			char *dst;
 			size_t pitch;
@@ -83,7 +97,7 @@ struct command {
 		struct softgpu_module *module;
 		uint64_t address;
 	};
-	_Alignas(64) uint8_t param[]; /* of a launch */
+	_Alignas(64) uint8_t param[]; /* of a launch, or what a copy keeps */
 };
 
 /* Memory that one worker runs blocks in; grows, never shrinks. */
@@ -171,6 +185,9 @@ void fgv_workers_stop(struct softgpu *gpu);
 /* Runs a kernel to its end on the calling thread and the workers. */
 CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
 			 uint64_t number);
+
+/* array.c */
+void fgv_softgpu_box_run(const struct box_copy *copy);
 
 /* module.c */
 void fgv_module_destroy(struct softgpu_module *module);

@@ -117,6 +117,10 @@ static void run_command(struct softgpu *gpu, struct command *command)
 		if (sane)
 			memmove(command->copy.dst, command->copy.src, command->copy.bytes);
 		break;
+	case COMMAND_COPY_BOX:
+		if (sane)
+			fgv_softgpu_box_run(&command->box);
+		break;
 	case COMMAND_FILL:
 		if (sane)
 			run_fill(command);

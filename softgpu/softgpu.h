@@ -29,6 +29,7 @@ struct softgpu_module;
 struct softgpu_function;
 struct softgpu_stream;
 struct softgpu_event;
+struct softgpu_array;
 
 /*
  * What all processes that use one soft device share: the queue for its only
@@ -143,6 +144,26 @@ size_t softgpu_take_text(struct softgpu *gpu, unsigned stream, char *text, size_
  */
 CUresult softgpu_limit_get(struct softgpu *gpu, CUlimit limit, size_t *value);
 CUresult softgpu_limit_set(struct softgpu *gpu, CUlimit limit, size_t value);
+
+/*
+ * Arrays in the driver's terms. @levels: 0, or how many an array with mipmap levels has,
+ * which are arrays as well and live as long as it. Destroying waits for nothing.
+ */
+CUresult softgpu_array_create(struct softgpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			      unsigned levels, struct softgpu_array **array);
+CUresult softgpu_array_destroy(struct softgpu *gpu, struct softgpu_array *array);
+CUresult softgpu_array_level(struct softgpu_array *array, unsigned level,
+			     struct softgpu_array **part);
+/* Device memory that it takes, with its levels. */
+uint64_t softgpu_array_bytes(const struct softgpu_array *array);
+
+/*
+ * Queues the copy of a box between arrays (struct softgpu_array, by the name of CUarray), device
+ * memory and host memory, which stays until it is done; with @keep, a source in the host's
+ * memory is copied before return.
+ */
+CUresult softgpu_copy_box(struct softgpu *gpu, const CUDA_MEMCPY3D *box, int keep,
+			  struct softgpu_stream *stream);
 
 /*
  * A descriptor that becomes readable (an eventfd) when some command completes

@@ -147,7 +147,7 @@ static CUresult cuda_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *ad
 
 static CUresult cuda_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
 {
-	return fgv_cuda_discard(cuda_of(gpu), NULL, address, bytes);
+	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MEMORY, address, bytes);
 }
 
 static CUresult cuda_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -247,7 +247,7 @@ static CUresult cuda_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 
 static CUresult cuda_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module)
 {
-	return fgv_cuda_discard(cuda_of(gpu), (CUmodule)module, 0, 0);
+	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MODULE, (uint64_t)(uintptr_t)module, 0);
 }
 
 static CUresult cuda_module_global(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
@@ -416,6 +416,11 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.copy_device = cuda_copy_device,
 	.fill = cuda_fill,
 	.fill_rows = cuda_fill_rows,
+	.box_in = fgv_cuda_copy_box,
+	.copy_box = fgv_cuda_copy_box,
+	.array_create = fgv_cuda_array_create,
+	.array_destroy = fgv_cuda_array_destroy,
+	.array_level = fgv_cuda_array_level,
 	.module_load = fgv_cuda_module_load,
 	.module_unload = cuda_module_unload,
 	.module_global = cuda_module_global,

@@ -38,6 +38,12 @@
 	X(fill_16, cuMemsetD16Async)                                                               \
 	X(fill_32, cuMemsetD32Async)                                                               \
 	X(fill_rows, cuMemsetD2D8Async)                                                            \
+	X(copy_box, cuMemcpy3DAsync)                                                               \
+	X(array_create, cuArray3DCreate)                                                           \
+	X(array_destroy, cuArrayDestroy)                                                           \
+	X(mipmapped_create, cuMipmappedArrayCreate)                                                \
+	X(mipmapped_destroy, cuMipmappedArrayDestroy)                                              \
+	X(mipmapped_level, cuMipmappedArrayGetLevel)                                               \
 	X(module_load, cuModuleLoadDataEx)                                                         \
 	X(module_unload, cuModuleUnload)                                                           \
 	X(module_global, cuModuleGetGlobal)                                                        \

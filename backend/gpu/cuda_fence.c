@@ -291,15 +291,27 @@ static bool is_idle(struct cuda *cuda)
 	return true;
 }
 
+static CUresult drop(struct cuda *cuda, enum garbage_kind kind, uint64_t what)
+{
+	switch (kind) {
+	case GARBAGE_MEMORY:
+		return cuda->driver->mem_free(what);
+	case GARBAGE_MODULE:
+		return cuda->driver->module_unload((CUmodule)(uintptr_t)what);
+	case GARBAGE_ARRAY:
+		return cuda->driver->array_destroy((CUarray)(uintptr_t)what);
+	case GARBAGE_MIPMAPPED:
+		return cuda->driver->mipmapped_destroy((CUmipmappedArray)(uintptr_t)what);
+	}
+	return CUDA_ERROR_UNKNOWN;
+}
+
 void fgv_cuda_collect_now(struct cuda *cuda)
 {
 	while (cuda->garbage) {
 		struct garbage *item = cuda->garbage;
 
-		if (item->module)
-			cuda->driver->module_unload(item->module);
-		else
-			cuda->driver->mem_free(item->address);
+		drop(cuda, item->kind, item->what);
 		cuda->garbage = item->next;
 		free(item);
 	}
@@ -318,17 +330,16 @@ void fgv_cuda_collect(struct cuda *cuda)
  * the session's threads. The price of not waiting is memory that the VM's account no
  * longer shows: at most GARBAGE_BYTES_MAX, past which it is the program that waits.
  */
-CUresult fgv_cuda_discard(struct cuda *cuda, CUmodule module, uint64_t address, uint64_t bytes)
+CUresult fgv_cuda_discard(struct cuda *cuda, enum garbage_kind kind, uint64_t what, uint64_t bytes)
 {
 	struct garbage *item;
 
 	if (!cuda->garbage && is_idle(cuda))
-		return module ? cuda->driver->module_unload(module)
-			      : cuda->driver->mem_free(address);
+		return drop(cuda, kind, what);
 	item = malloc(sizeof(*item));
 	if (!item)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*item = (struct garbage){module, address, bytes, cuda->garbage};
+	*item = (struct garbage){kind, what, bytes, cuda->garbage};
 	cuda->garbage = item;
 	cuda->garbage_bytes += bytes;
 	if (++cuda->garbage_count > GARBAGE_COUNT_MAX || cuda->garbage_bytes > GARBAGE_BYTES_MAX)

@@ -26,10 +26,12 @@ struct pooled_event {
 	struct pooled_event *next;
 };
 
-/* Memory or a module to be freed when the GPU is idle. */
+enum garbage_kind { GARBAGE_MEMORY, GARBAGE_MODULE, GARBAGE_ARRAY, GARBAGE_MIPMAPPED };
+
+/* What is to be freed when the GPU is idle. */
 struct garbage {
-	CUmodule module; /* NULL: memory */
-	uint64_t address;
+	enum garbage_kind kind;
+	uint64_t what; /* an address, or the driver's handle */
 	uint64_t bytes;
 	struct garbage *next;
 };
@@ -66,11 +68,11 @@ CUresult fgv_cuda_before_work(struct cuda *cuda, struct fgv_gpu_stream *stream);
 CUresult fgv_cuda_stream_query(struct cuda *cuda, struct fgv_gpu_stream *stream);
 
 /*
- * Calls for what waits for the GPU inside the driver: freeing memory and unloading
+ * Calls for what waits for the GPU inside the driver: freeing memory and arrays, unloading
  * modules. They are put off until the GPU is idle; fgv_cuda_collect() looks whether it
  * is, _now() does them in any case, and then may wait.
  */
-CUresult fgv_cuda_discard(struct cuda *cuda, CUmodule module, uint64_t address, uint64_t bytes);
+CUresult fgv_cuda_discard(struct cuda *cuda, enum garbage_kind kind, uint64_t what, uint64_t bytes);
 void fgv_cuda_collect(struct cuda *cuda);
 void fgv_cuda_collect_now(struct cuda *cuda);
 
@@ -94,5 +96,14 @@ void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
 bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
+
+CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
+			   struct fgv_gpu_stream *stream);
+CUresult fgv_cuda_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			       unsigned levels, struct fgv_gpu_array **array);
+CUresult fgv_cuda_array_destroy(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned levels,
+				uint64_t bytes);
+CUresult fgv_cuda_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned level,
+			      struct fgv_gpu_array **part);
 
 #endif

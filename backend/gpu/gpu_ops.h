@@ -21,6 +21,7 @@
 
 struct fgv_gpu_stream; /* NULL: the legacy default stream */
 struct fgv_gpu_event;
+struct fgv_gpu_array; /* also one with mipmap levels, and a level of one */
 struct fgv_gpu_module;
 struct fgv_gpu_function;
 struct fgv_gpu_fence;
@@ -83,6 +84,27 @@ struct fgv_gpu_ops {
 	/* The first @width bytes of @height rows, @pitch bytes apart; neither is 0. */
 	CUresult (*fill_rows)(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, uint8_t value,
 			      size_t width, size_t height, struct fgv_gpu_stream *stream);
+
+	/*
+	 * Copies a box between two of device memory, arrays (struct fgv_gpu_array, by the
+	 * name of CUarray) and this process's memory. box_in: as copy_in, the source may
+	 * change or go once this returns; else this process's memory stays until a fence
+	 * has passed. No dimension is 0.
+	 */
+	CUresult (*box_in)(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
+			   struct fgv_gpu_stream *stream);
+	CUresult (*copy_box)(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
+			     struct fgv_gpu_stream *stream);
+
+	/* @levels: 0, or how many mipmap levels it shall have at least one of. */
+	CUresult (*array_create)(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+				 unsigned levels, struct fgv_gpu_array **array);
+	/* Waits for nothing: it goes after the work queued before. As it was created. */
+	CUresult (*array_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
+				  unsigned levels, uint64_t bytes);
+	/* A level of a mipmapped one, which it goes with. */
+	CUresult (*array_level)(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned level,
+				struct fgv_gpu_array **part);
 
 	/*
 	 * @image: fat binary containers one after another, private memory of this process.

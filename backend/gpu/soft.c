@@ -5,7 +5,7 @@
  *
  * Threads: the dispatcher's; the soft GPU has its own behind softgpu.h.
  */
-#include "backend/gpu/gpu_ops.h"
+#include "backend/gpu/soft_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "backend/fatbin.h"
 #include "backend/shared.h"
 #include "common/util.h"
-#include "softgpu/softgpu.h"
 
 /*
  * Where device addresses begin, and how far apart those of two devices are. Linux maps
@@ -35,26 +34,6 @@ struct fgv_gpu_fence {
 	struct softgpu_event *event;
 	struct fgv_gpu_fence *next;
 };
-
-struct soft {
-	struct fgv_gpu base;
-	struct softgpu *gpu;
-	int ordinal;
-	uint64_t va_base;
-	uint64_t memory_bytes;
-	uint64_t used_bytes;
-	struct fgv_gpu_fence *free_fences;
-};
-
-static struct softgpu *gpu_of(struct fgv_gpu *gpu)
-{
-	return ((struct soft *)gpu)->gpu;
-}
-
-static struct softgpu_stream *stream_of(struct fgv_gpu_stream *stream)
-{
-	return (struct softgpu_stream *)stream;
-}
 
 static struct softgpu_event *event_of(struct fgv_gpu_event *event)
 {
@@ -487,6 +466,11 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.copy_device = soft_copy_device,
 	.fill = soft_fill,
 	.fill_rows = soft_fill_rows,
+	.box_in = fgv_soft_box_in,
+	.copy_box = fgv_soft_copy_box,
+	.array_create = fgv_soft_array_create,
+	.array_destroy = fgv_soft_array_destroy,
+	.array_level = fgv_soft_array_level,
 	.module_load = soft_module_load,
 	.module_unload = soft_module_unload,
 	.module_global = soft_module_global,

@@ -22,6 +22,8 @@ static const uint32_t limits[FGV_KINDS] = {
 	[FGV_KIND_FUNCTION] = FGV_FUNCTIONS_MAX,
 	[FGV_KIND_STREAM] = FGV_STREAMS_MAX,
 	[FGV_KIND_EVENT] = FGV_EVENTS_MAX,
+	[FGV_KIND_ARRAY] = FGV_ARRAYS_MAX,
+	[FGV_KIND_TEXTURE] = FGV_TEXTURES_MAX,
 };
 
 void fgv_handles_init(struct fgv_handles *handles)

@@ -16,13 +16,13 @@
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
 
-#define FGV_KINDS 4
-
 /* Of one session at a time. */
 #define FGV_MODULES_MAX	  4096
 #define FGV_FUNCTIONS_MAX 65536
 #define FGV_STREAMS_MAX	  4096
 #define FGV_EVENTS_MAX	  65536
+#define FGV_ARRAYS_MAX	  65536
+#define FGV_TEXTURES_MAX  65536
 
 struct fgv_object {
 	enum fgv_kind kind;
@@ -43,6 +43,12 @@ struct fgv_object {
 		} function;
 		struct fgv_gpu_stream *stream;
 		struct fgv_gpu_event *event;
+		struct {
+			struct fgv_gpu_array *gpu;
+			struct fgv_object *levels; /* that were asked for; of one, the next */
+			uint64_t bytes;		   /* as charged; 0: a level of another */
+			uint32_t levels_count;	   /* 0: not mipmapped */
+		} array;
 	};
 };
 

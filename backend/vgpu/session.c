@@ -25,17 +25,25 @@ int fgv_session_init(struct fgv_session *session)
 	return 0;
 }
 
-/* Functions go with their modules. */
+static bool goes_with_another(const struct fgv_object *object)
+{
+	return object->kind == FGV_KIND_ARRAY && !object->array.bytes;
+}
+
+/* Functions go with their modules, levels with their arrays. */
 static void remove_all(struct fgv_session *session)
 {
-	static const enum fgv_kind kinds[] = {FGV_KIND_MODULE, FGV_KIND_EVENT, FGV_KIND_STREAM};
+	static const enum fgv_kind kinds[] = {FGV_KIND_MODULE, FGV_KIND_EVENT, FGV_KIND_STREAM,
+					      FGV_KIND_ARRAY};
 	struct fgv_object *object;
 
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(kinds); i++) {
 		uint32_t at = 0;
 
-		while ((object = fgv_handles_next(&session->handles, kinds[i], &at)))
-			fgv_session_remove(session, object);
+		while ((object = fgv_handles_next(&session->handles, kinds[i], &at))) {
+			if (!goes_with_another(object))
+				fgv_session_remove(session, object);
+		}
 	}
 }
 
@@ -70,6 +78,17 @@ struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind
 	return fgv_handles_find(&session->handles, kind, handle);
 }
 
+static CUresult destroy_array(struct fgv_session *session, const struct fgv_object *object)
+{
+	struct fgv_gpu *gpu = session->gpu;
+
+	if (!object->array.bytes)
+		return CUDA_SUCCESS;
+	fgv_quota_give(&session->quota, object->array.bytes);
+	return gpu->ops->array_destroy(gpu, object->array.gpu, object->array.levels_count,
+				       object->array.bytes);
+}
+
 /* Destroys what an object without references stood for. */
 static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 {
@@ -86,6 +105,10 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 		return gpu->ops->stream_destroy(gpu, object->stream);
 	case FGV_KIND_EVENT:
 		return gpu->ops->event_destroy(gpu, object->event);
+	case FGV_KIND_ARRAY:
+		return destroy_array(session, object);
+	case FGV_KIND_TEXTURE:
+		break;
 	}
 	return CUDA_ERROR_UNKNOWN;
 }
@@ -101,17 +124,34 @@ CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object)
 	return status;
 }
 
+static void remove_functions(struct fgv_session *session, struct fgv_object *module)
+{
+	while (module->module.functions) {
+		struct fgv_object *function = module->module.functions;
+
+		module->module.functions = function->function.next;
+		fgv_session_remove(session, function);
+	}
+}
+
+static void remove_levels(struct fgv_session *session, struct fgv_object *array)
+{
+	while (array->array.levels) {
+		struct fgv_object *part = array->array.levels;
+
+		array->array.levels = part->array.levels;
+		part->array.levels = NULL;
+		fgv_session_remove(session, part);
+	}
+}
+
 CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *object)
 {
 	fgv_handles_remove(&session->handles, object);
-	if (object->kind == FGV_KIND_MODULE) {
-		while (object->module.functions) {
-			struct fgv_object *function = object->module.functions;
-
-			object->module.functions = function->function.next;
-			fgv_session_remove(session, function);
-		}
-	}
+	if (object->kind == FGV_KIND_MODULE)
+		remove_functions(session, object);
+	else if (object->kind == FGV_KIND_ARRAY)
+		remove_levels(session, object);
 	return fgv_session_put(session, object);
 }
 

@@ -17,6 +17,22 @@ struct fgv_lane;
 struct fgv_record;
 
 /*
+ * A place on the device as the operations have it: in an array bytes, row and slice; with
+ * no array (0) an address, the pitch of its rows and the rows of a slice.
+ */
+struct fgv_place {
+	uint32_t array;
+	uint64_t at[3];
+};
+
+/* The same in the program's memory. */
+struct fgv_rows {
+	uint8_t *base;
+	uint64_t pitch;
+	uint64_t rows;
+};
+
+/*
  * Copies @len bytes at @from to device address @to, ordered in @stream (the host's
  * handle). @from may be changed on return. Up to FGV_DATA_MAX bytes are only posted;
  * of more, the last has left the window on return.
@@ -27,6 +43,15 @@ CUresult fgv_copy_in(struct fgv_lane *lane, uint64_t to, const void *from, uint6
 /* Copies @len bytes at device address @from to @to, and returns when they are there. */
 CUresult fgv_copy_out(struct fgv_lane *lane, void *to, uint64_t from, uint64_t len,
 		      uint32_t stream);
+
+/*
+ * The same for @box: bytes, rows and slices, none of which is 0 and whose product does not
+ * overflow. What lies between rows is neither read nor written.
+ */
+CUresult fgv_copy_box_in(struct fgv_lane *lane, const struct fgv_place *to,
+			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream);
+CUresult fgv_copy_box_out(struct fgv_lane *lane, const struct fgv_rows *to,
+			  const struct fgv_place *from, const uint64_t box[3], uint32_t stream);
 
 /* The same between two places of the program, once the work queued in @stream is done. */
 CUresult fgv_copy_host(struct fgv_lane *lane, void *to, const void *from, uint64_t len,

@@ -30,6 +30,7 @@ struct entry {
 	uint32_t handle;
 	uint32_t flags;
 	int32_t priority;
+	void *data;
 	uint32_t next_free; /* index of the next free entry; the mutex's */
 };
 
@@ -107,6 +108,7 @@ void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info 
 		set(&entry->handle, info->handle);
 		set(&entry->flags, info->flags);
 		set((uint32_t *)&entry->priority, (uint32_t)info->priority);
+		__atomic_store_n(&entry->data, info->data, __ATOMIC_RELEASE);
 		set(&entry->generation, entry->generation + 1);
 		object = encode(kind, index, entry->generation);
 	}
@@ -124,6 +126,16 @@ static struct entry *entry_of(enum fgv_object_kind kind, const void *object)
 	return entry_at((uint32_t)v & ((1u << INDEX_BITS) - 1));
 }
 
+static struct fgv_object_info content_of(const struct entry *entry)
+{
+	return (struct fgv_object_info){
+		.handle = get(&entry->handle),
+		.flags = get(&entry->flags),
+		.priority = (int32_t)get((const uint32_t *)&entry->priority),
+		.data = __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
+	};
+}
+
 /* Whether @entry is live as @object, and its content. */
 static bool read_entry(struct entry *entry, enum fgv_object_kind kind, const void *object,
 		       struct fgv_object_info *info)
@@ -135,11 +147,7 @@ static bool read_entry(struct entry *entry, enum fgv_object_kind kind, const voi
 	if (!(generation & 1) || (generation & ((1u << GENERATION_BITS) - 1)) != wanted ||
 	    get(&entry->kind) != kind)
 		return false;
-	*info = (struct fgv_object_info){
-		.handle = get(&entry->handle),
-		.flags = get(&entry->flags),
-		.priority = (int32_t)get((const uint32_t *)&entry->priority),
-	};
+	*info = content_of(entry);
 	/* Else it was destroyed, and perhaps used again, meanwhile. */
 	return get(&entry->generation) == generation;
 }
@@ -173,16 +181,19 @@ bool fgv_object_destroy(enum fgv_object_kind kind, const void *object, struct fg
 	return live;
 }
 
-void fgv_object_drain(enum fgv_object_kind kind, void (*each)(uint32_t handle, void *arg),
-		      void *arg)
+void fgv_object_drain(enum fgv_object_kind kind,
+		      void (*each)(const struct fgv_object_info *info, void *arg), void *arg)
 {
+	struct fgv_object_info info;
+
 	pthread_mutex_lock(&table.mutex);
 	for (uint32_t i = 0; i < table.count; i++) {
 		struct entry *entry = entry_at(i);
 
 		if (!(entry->generation & 1) || entry->kind != kind)
 			continue;
-		each(entry->handle, arg);
+		info = content_of(entry);
+		each(&info, arg);
 		free_locked(entry, i);
 	}
 	pthread_mutex_unlock(&table.mutex);

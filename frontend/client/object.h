@@ -21,12 +21,15 @@ enum fgv_object_kind {
 	FGV_OBJECT_GRAPH = 3,
 	FGV_OBJECT_NODE = 4,
 	FGV_OBJECT_EXEC = 5,
+	FGV_OBJECT_ARRAY = 8,
+	FGV_OBJECT_MIPMAPPED = 9,
 };
 
 struct fgv_object_info {
 	uint32_t handle; /* the host's */
 	uint32_t flags;	 /* as created */
 	int32_t priority;
+	void *data; /* what else its kind keeps of it; whoever destroys it gets it back */
 };
 
 /* What the program shall hold for @info; NULL: no memory. */
@@ -39,9 +42,9 @@ bool fgv_object_find(enum fgv_object_kind kind, const void *object, struct fgv_o
 bool fgv_object_destroy(enum fgv_object_kind kind, const void *object,
 			struct fgv_object_info *info);
 
-/* Destroys all of @kind, calling @each with the host's handle of each. */
-void fgv_object_drain(enum fgv_object_kind kind, void (*each)(uint32_t handle, void *arg),
-		      void *arg);
+/* Destroys all of @kind, calling @each with what it was. */
+void fgv_object_drain(enum fgv_object_kind kind,
+		      void (*each)(const struct fgv_object_info *info, void *arg), void *arg);
 
 /* What lives in this process alone has its address in the place of handle and flags. */
 static inline void *fgv_object_create_for(enum fgv_object_kind kind, const void *address)

@@ -11,6 +11,7 @@
 #include "frontend/client/object.h"
 #include "frontend/client/pool.h"
 #include "frontend/client/registry.h"
+#include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 
 #define SCHEDULE_FLAGS                                                                             \
@@ -218,14 +219,14 @@ static void free_memory(uint64_t address, void *lane)
 	fgv_post_mem_free(lane, address);
 }
 
-static void destroy_stream(uint32_t handle, void *lane)
+static void destroy_stream(const struct fgv_object_info *stream, void *lane)
 {
-	fgv_post_stream_destroy(lane, handle);
+	fgv_post_stream_destroy(lane, stream->handle);
 }
 
-static void destroy_event(uint32_t handle, void *lane)
+static void destroy_event(const struct fgv_object_info *event, void *lane)
 {
-	fgv_post_event_destroy(lane, handle);
+	fgv_post_event_destroy(lane, event->handle);
 }
 
 /* The session stays; what the process has there goes, after the work that uses it. */
@@ -240,6 +241,7 @@ static cudaError_t reset(void)
 	if (!error) {
 		fgv_object_drain(FGV_OBJECT_STREAM, destroy_stream, lane);
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
+		fgv_array_drain(lane);
 		fgv_registry_unload(lane);
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
 		fgv_pool_drain(lane);

@@ -14,49 +14,42 @@
 #include "frontend/client/copy.h"
 #include "frontend/libcudart/cudart.h"
 
-/* SHARED: of the program, and seen by the GPU. */
-enum side { HOST, SHARED, DEVICE };
-
 struct copy {
 	void *dst;
 	const void *src;
 	size_t count;
-	enum side to, from;
-	bool ask;  /* an address is not known here: the GPU must say if it is right */
+	enum fgv_side to, from;
+	bool ask;  /* as fgv_memcpy_side() says */
 	bool wait; /* the call is not asynchronous */
 };
 
-/*
- * Which side [@ptr, @ptr + @count) is on, where the device's is wanted or not. False if it
- * goes past the end of an allocation.
- */
-static bool find_side(struct copy *copy, const void *ptr, bool wanted, enum side *side)
+bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask)
 {
 	uint64_t address = (uint64_t)(uintptr_t)ptr;
 	struct fgv_range_view view = {0};
-	enum fgv_range_fit fit = fgv_addrmap_look(address, copy->count, &view);
+	enum fgv_range_fit fit = fgv_addrmap_look(address, count, &view);
 
-	*side = fgv_range_is_host(view.kind) ? SHARED : DEVICE;
+	*side = fgv_range_is_host(view.kind) ? FGV_SIDE_SHARED : FGV_SIDE_DEVICE;
 	if (fit != FGV_FIT_UNKNOWN)
 		return fit == FGV_FIT_INSIDE;
 	if (wanted || fgv_addrmap_is_reserved(address))
-		copy->ask = true;
+		*ask = true;
 	else
-		*side = HOST;
+		*side = FGV_SIDE_HOST;
 	return true;
 }
 
 static cudaError_t find_sides(struct copy *copy, enum cudaMemcpyKind kind)
 {
-	bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-	bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+	bool to_device = fgv_memcpy_is_to_device(kind);
+	bool from_device = fgv_memcpy_is_from_device(kind);
 
 	if ((unsigned)kind > cudaMemcpyDefault)
 		return cudaErrorInvalidMemcpyDirection;
 	if (!copy->dst || !copy->src)
 		return cudaErrorInvalidValue;
-	if (!find_side(copy, copy->dst, to_device, &copy->to) ||
-	    !find_side(copy, copy->src, from_device, &copy->from))
+	if (!fgv_memcpy_side(copy->dst, copy->count, to_device, &copy->to, &copy->ask) ||
+	    !fgv_memcpy_side(copy->src, copy->count, from_device, &copy->from, &copy->ask))
 		return cudaErrorInvalidValue;
 	return cudaSuccess;
 }
@@ -67,11 +60,11 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	uint64_t from = (uint64_t)(uintptr_t)copy->src;
 	CUresult res;
 
-	if (copy->to == DEVICE && copy->from == HOST)
+	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_HOST)
 		return fgv_copy_in(lane, to, copy->src, copy->count, stream);
-	if (copy->to == HOST && copy->from == DEVICE)
+	if (copy->to == FGV_SIDE_HOST && copy->from == FGV_SIDE_DEVICE)
 		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);
-	if (copy->to == DEVICE || copy->from == DEVICE) {
+	if (copy->to == FGV_SIDE_DEVICE || copy->from == FGV_SIDE_DEVICE) {
 		res = fgv_post_copy_device(lane, to, from, copy->count, stream);
 		if (!res && copy->wait && copy->to != copy->from)
 			res = fgv_call_stream_sync(lane, stream);

@@ -28,7 +28,7 @@ struct fgv_object {
 
 struct fgv_session {
 	uint8_t window[WINDOW_LEN];
-	struct fgv_object objects[FGV_KIND_EVENT + 1][OBJECTS];
+	struct fgv_object objects[FGV_KINDS][OBJECTS];
 };
 
 /* A lane with room for one request; commit decodes it and keeps the reply for wait. */
@@ -73,9 +73,9 @@ uint32_t trip_handle(enum fgv_kind kind)
 	return ((uint32_t)kind + 1) << 8 | (uint32_t)draw(OBJECTS);
 }
 
-uint32_t trip_stream(void)
+uint32_t trip_optional(enum fgv_kind kind)
 {
-	return draw(2) ? trip_handle(FGV_KIND_STREAM) : 0;
+	return draw(2) ? trip_handle(kind) : 0;
 }
 
 /* Empty ones and the whole window among them. */
@@ -419,14 +419,14 @@ START_TEST(test_span)
 }
 END_TEST
 
-/* An unknown one, one of each other kind, and 0, which only a stream may be. */
+/* An unknown one, one of each other kind, and 0, which only an optional one may be. */
 static uint32_t bad_handle(const struct trip_field *field, uint32_t at)
 {
 	if (at == 0)
 		return ((uint32_t)field->kind + 1) << 8 | OBJECTS;
 	if (at == 1)
-		return field->what == TRIP_STREAM ? UINT32_MAX : 0;
-	return (((uint32_t)field->kind + at - 1) % (FGV_KIND_EVENT + 1) + 1) << 8;
+		return field->what == TRIP_OPTIONAL ? UINT32_MAX : 0;
+	return (((uint32_t)field->kind + at - 1) % FGV_KINDS + 1) << 8;
 }
 
 START_TEST(test_handle)
@@ -438,10 +438,10 @@ START_TEST(test_handle)
 		const struct trip_field *field = &trip->fields[i];
 		uint32_t good;
 
-		if (field->what != TRIP_HANDLE && field->what != TRIP_STREAM)
+		if (field->what != TRIP_HANDLE && field->what != TRIP_OPTIONAL)
 			continue;
 		memcpy(&good, message + field->off, sizeof(good));
-		for (uint32_t j = 0; j < FGV_KIND_EVENT + 2; j++) {
+		for (uint32_t j = 0; j < FGV_KINDS + 1; j++) {
 			uint32_t bad = bad_handle(field, j);
 
 			memcpy(message + field->off, &bad, sizeof(bad));
@@ -465,7 +465,7 @@ START_TEST(test_violation_first)
 	for (uint32_t i = 0; i < trip->field_count; i++) {
 		const struct trip_field *field = &trip->fields[i];
 
-		if (field->what == TRIP_HANDLE || field->what == TRIP_STREAM)
+		if (field->what == TRIP_HANDLE || field->what == TRIP_OPTIONAL)
 			memcpy(message + field->off, &bad, sizeof(bad));
 	}
 	for (uint32_t i = 0; i < trip->field_count; i++) {

@@ -20,7 +20,7 @@ enum trip_check {
 	TRIP_RESERVED,
 	TRIP_SPAN, /* off is that of its offset; its length follows */
 	TRIP_HANDLE,
-	TRIP_STREAM, /* may be 0 */
+	TRIP_OPTIONAL, /* a handle that may be 0 */
 };
 
 /* Something in a request that the host must check. */
@@ -56,7 +56,7 @@ extern const uint32_t trip_count;
 /* Values to send. Handles are of the fake session's objects, spans inside its window. */
 void trip_random(void *to, size_t len);
 uint32_t trip_handle(enum fgv_kind kind);
-uint32_t trip_stream(void);
+uint32_t trip_optional(enum fgv_kind kind);
 void trip_span(uint64_t *off, uint64_t *len);
 
 /* What a handler does: begins, compares each argument, gives its status. */

@@ -296,7 +296,7 @@ START_TEST(objects_with_readers)
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, read_object, NULL);
 	for (uint32_t i = 0; i < 200000; i++) {
-		info = (struct fgv_object_info){i, i, (int32_t)i};
+		info = (struct fgv_object_info){.handle = i, .flags = i, .priority = (int32_t)i};
 		object = fgv_object_create(FGV_OBJECT_EVENT, &info);
 		__atomic_store_n(&shared_object, object, __ATOMIC_RELEASE);
 		ck_assert(fgv_object_destroy(FGV_OBJECT_EVENT, object, &got));

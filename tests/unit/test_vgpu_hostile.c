@@ -299,12 +299,39 @@ static void make_paged(uint8_t *message, uint32_t len, unsigned *seed)
 	}
 }
 
+/* Boxes and arrays that are small, else hardly any would be there. */
+static void make_box(uint16_t op, uint64_t address, uint8_t *message, unsigned *seed)
+{
+	uint64_t box[3], bytes = 1;
+
+	for (int i = 0; i < 3; i++) {
+		box[i] = (uint64_t)rand_r(seed) % 40;
+		bytes *= box[i];
+	}
+	if (op == FGV_OP_ARRAY_CREATE) {
+		uint32_t rest[4] = {1u << rand_r(seed) % 6, 1u << rand_r(seed) % 3,
+				    (uint32_t)rand_r(seed) % 16, (uint32_t)rand_r(seed) % 5};
+
+		memcpy(message, box, sizeof(box));
+		memcpy(message + 24, rest, sizeof(rest));
+	}
+	if (op >= FGV_OP_ARRAY_CREATE)
+		return;
+	memcpy(message + 8, &address, 8);
+	memcpy(message + (op == FGV_OP_COPY_BOX ? 56 : 32), box, sizeof(box));
+	if (op == FGV_OP_BOX_IN_BULK || op == FGV_OP_BOX_OUT) {
+		memcpy(message + 56, &vgpu.window.arena_off, 8);
+		memcpy(message + 64, &bytes, 8);
+	}
+}
+
 /* Fills in the arguments of @op, whose lower halves lie 8 bytes apart, or 4 where they are handles.
  */
 static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsigned *seed)
 {
 	uint32_t len = fgv_op_infos[op].request_len;
 	bool has_handles = op >= FGV_OP_STREAM_CREATE && op <= FGV_OP_EVENT_ELAPSED;
+	bool is_box = op >= FGV_OP_COPY_BOX && op <= FGV_OP_ARRAY_LEVEL;
 
 	for (uint32_t at = 0; at + 4 <= len; at += has_handles ? 4 : 8) {
 		uint32_t value = random_value(seed);
@@ -318,6 +345,8 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 	if (op == FGV_OP_DEVICE_INFO || op == FGV_OP_COPY_IN_BULK || op == FGV_OP_COPY_OUT ||
 	    op == FGV_OP_FUNCTION_GET || op == FGV_OP_HOST_MAP)
 		move_to_arena(message + 8);
+	if (is_box)
+		make_box(op, address, message, seed);
 	if (op >= FGV_OP_MEM_FREE && op <= FGV_OP_FILL && len >= 8 && rand_r(seed) % 2)
 		memcpy(message, &address, 8);
 }

@@ -7,8 +7,9 @@
 
 static void *begin_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int32_t c,
 			      uint64_t d_off, uint64_t d_len, float e, const uint64_t f[2],
-			      uint32_t module, uint32_t stream, uint32_t event, uint64_t g_off,
-			      uint64_t g_len, uint32_t function, uint32_t rest_len)
+			      uint32_t module, uint32_t stream, uint32_t event, uint32_t array,
+			      uint32_t texture, uint64_t g_off, uint64_t g_len, uint32_t function,
+			      uint32_t rest_len)
 {
 	struct fgv_everything_request *msg;
 
@@ -28,6 +29,8 @@ static void *begin_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int
 	msg->module = module;
 	msg->stream = stream;
 	msg->event = event;
+	msg->array = array;
+	msg->texture = texture;
 	msg->reserved3 = 0;
 	msg->g_off = g_off;
 	msg->g_len = g_len;
@@ -38,12 +41,12 @@ static void *begin_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int
 
 CUresult fgv_send_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int32_t c,
 			     uint64_t d_off, uint64_t d_len, float e, const uint64_t f[2],
-			     uint32_t module, uint32_t stream, uint32_t event, uint64_t g_off,
-			     uint64_t g_len, uint32_t function, const void *rest, uint32_t rest_len,
-			     uint32_t *call)
+			     uint32_t module, uint32_t stream, uint32_t event, uint32_t array,
+			     uint32_t texture, uint64_t g_off, uint64_t g_len, uint32_t function,
+			     const void *rest, uint32_t rest_len, uint32_t *call)
 {
 	void *room = begin_everything(lane, a, b, c, d_off, d_len, e, f, module, stream, event,
-				      g_off, g_len, function, rest_len);
+				      array, texture, g_off, g_len, function, rest_len);
 
 	if (!room)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -55,17 +58,17 @@ CUresult fgv_send_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int3
 
 CUresult fgv_call_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int32_t c,
 			     uint64_t d_off, uint64_t d_len, float e, const uint64_t f[2],
-			     uint32_t module, uint32_t stream, uint32_t event, uint64_t g_off,
-			     uint64_t g_len, uint32_t function, const void *rest, uint32_t rest_len,
-			     uint32_t *out_function, uint64_t *out_sum, int32_t *out_c,
-			     float out_e[3])
+			     uint32_t module, uint32_t stream, uint32_t event, uint32_t array,
+			     uint32_t texture, uint64_t g_off, uint64_t g_len, uint32_t function,
+			     const void *rest, uint32_t rest_len, uint32_t *out_function,
+			     uint64_t *out_sum, int32_t *out_c, float out_e[3])
 {
 	struct fgv_everything_reply reply;
 	uint32_t call;
 	CUresult status;
 
 	status = fgv_send_everything(lane, a, b, c, d_off, d_len, e, f, module, stream, event,
-				     g_off, g_len, function, rest, rest_len, &call);
+				     array, texture, g_off, g_len, function, rest, rest_len, &call);
 	if (status != CUDA_SUCCESS)
 		return status;
 	status = fgv_lane_wait(lane, call, &reply, sizeof(reply));

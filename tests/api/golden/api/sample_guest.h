@@ -25,15 +25,15 @@
  */
 CUresult fgv_send_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int32_t c,
 			     uint64_t d_off, uint64_t d_len, float e, const uint64_t f[2],
-			     uint32_t module, uint32_t stream, uint32_t event, uint64_t g_off,
-			     uint64_t g_len, uint32_t function, const void *rest, uint32_t rest_len,
-			     uint32_t *call);
+			     uint32_t module, uint32_t stream, uint32_t event, uint32_t array,
+			     uint32_t texture, uint64_t g_off, uint64_t g_len, uint32_t function,
+			     const void *rest, uint32_t rest_len, uint32_t *call);
 CUresult fgv_call_everything(struct fgv_lane *lane, uint32_t a, uint64_t b, int32_t c,
 			     uint64_t d_off, uint64_t d_len, float e, const uint64_t f[2],
-			     uint32_t module, uint32_t stream, uint32_t event, uint64_t g_off,
-			     uint64_t g_len, uint32_t function, const void *rest, uint32_t rest_len,
-			     uint32_t *out_function, uint64_t *out_sum, int32_t *out_c,
-			     float out_e[3]);
+			     uint32_t module, uint32_t stream, uint32_t event, uint32_t array,
+			     uint32_t texture, uint64_t g_off, uint64_t g_len, uint32_t function,
+			     const void *rest, uint32_t rest_len, uint32_t *out_function,
+			     uint64_t *out_sum, int32_t *out_c, float out_e[3]);
 
 /* A post without arguments. */
 CUresult fgv_post_nothing_at_all(struct fgv_lane *lane);

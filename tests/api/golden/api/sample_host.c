@@ -35,11 +35,12 @@ static inline bool find(struct frame *frame, enum fgv_kind kind, uint32_t handle
 	return *object;
 }
 
-/* The same for a stream, where 0 is the default stream and NULL. */
-static inline bool find_stream(struct frame *frame, uint32_t handle, struct fgv_object **object)
+/* The same where the object may be left out: 0 is NULL. */
+static inline bool find_any(struct frame *frame, enum fgv_kind kind, uint32_t handle,
+			    struct fgv_object **object)
 {
 	*object = NULL;
-	return !handle || find(frame, FGV_KIND_STREAM, handle, object);
+	return !handle || find(frame, kind, handle, object);
 }
 
 uint32_t fgv_encode_everything(void *reply, const struct fgv_everything_out *out)
@@ -71,8 +72,10 @@ static int run_everything(struct frame *frame)
 	if (!in.g)
 		return violation(frame, -EFAULT, "g lies outside the window");
 	if (!find(frame, FGV_KIND_MODULE, msg.module, &in.module) ||
-	    !find_stream(frame, msg.stream, &in.stream) ||
+	    !find_any(frame, FGV_KIND_STREAM, msg.stream, &in.stream) ||
 	    !find(frame, FGV_KIND_EVENT, msg.event, &in.event) ||
+	    !find_any(frame, FGV_KIND_ARRAY, msg.array, &in.array) ||
+	    !find(frame, FGV_KIND_TEXTURE, msg.texture, &in.texture) ||
 	    !find(frame, FGV_KIND_FUNCTION, msg.function, &in.function))
 		return 0;
 	in.a = msg.a;
@@ -134,7 +137,8 @@ static int run_streams(struct frame *frame)
 	memcpy(&msg, frame->message, sizeof(msg));
 	if (msg.reserved0)
 		return violation(frame, -EBADMSG, "a reserved field is not zero");
-	if (!find_stream(frame, msg.from, &in.from) || !find_stream(frame, msg.to, &in.to))
+	if (!find_any(frame, FGV_KIND_STREAM, msg.from, &in.from) ||
+	    !find_any(frame, FGV_KIND_STREAM, msg.to, &in.to))
 		return 0;
 	in.at = msg.at;
 	memcpy(in.delta, msg.delta, sizeof(in.delta));

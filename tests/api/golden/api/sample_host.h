@@ -32,6 +32,8 @@ struct fgv_everything_in {
 	struct fgv_object *module;
 	struct fgv_object *stream;
 	struct fgv_object *event;
+	struct fgv_object *array;
+	struct fgv_object *texture;
 	void *g;
 	uint64_t g_len;
 	struct fgv_object *function;

@@ -24,6 +24,8 @@ CUresult fgv_do_everything(struct fgv_session *session, struct fgv_request *requ
 	trip_is_object(in->module, FGV_KIND_MODULE, sent_everything.module);
 	trip_is_object(in->stream, FGV_KIND_STREAM, sent_everything.stream);
 	trip_is_object(in->event, FGV_KIND_EVENT, sent_everything.event);
+	trip_is_object(in->array, FGV_KIND_ARRAY, sent_everything.array);
+	trip_is_object(in->texture, FGV_KIND_TEXTURE, sent_everything.texture);
 	trip_is_span(in->g, in->g_len, sent_everything.g_off, sent_everything.g_len);
 	trip_is_object(in->function, FGV_KIND_FUNCTION, sent_everything.function);
 	trip_is_data(in->rest, in->rest_len);
@@ -36,8 +38,10 @@ static void draw_everything(void)
 	trip_random(&sent_everything, sizeof(sent_everything));
 	trip_span(&sent_everything.d_off, &sent_everything.d_len);
 	sent_everything.module = trip_handle(FGV_KIND_MODULE);
-	sent_everything.stream = trip_stream();
+	sent_everything.stream = trip_optional(FGV_KIND_STREAM);
 	sent_everything.event = trip_handle(FGV_KIND_EVENT);
+	sent_everything.array = trip_optional(FGV_KIND_ARRAY);
+	sent_everything.texture = trip_handle(FGV_KIND_TEXTURE);
 	trip_span(&sent_everything.g_off, &sent_everything.g_len);
 	sent_everything.function = trip_handle(FGV_KIND_FUNCTION);
 	trip_random(&give_everything, sizeof(give_everything));
@@ -49,6 +53,7 @@ static CUresult send_everything(struct fgv_lane *lane, const void *data, uint32_
 				   sent_everything.d_off, sent_everything.d_len, sent_everything.e,
 				   sent_everything.f, sent_everything.module,
 				   sent_everything.stream, sent_everything.event,
+				   sent_everything.array, sent_everything.texture,
 				   sent_everything.g_off, sent_everything.g_len,
 				   sent_everything.function, data, len, &got_everything.function,
 				   &got_everything.sum, &got_everything.c, got_everything.e);
@@ -144,8 +149,8 @@ CUresult fgv_do_streams(struct fgv_session *session, struct fgv_request *request
 static void draw_streams(void)
 {
 	trip_random(&sent_streams, sizeof(sent_streams));
-	sent_streams.from = trip_stream();
-	sent_streams.to = trip_stream();
+	sent_streams.from = trip_optional(FGV_KIND_STREAM);
+	sent_streams.to = trip_optional(FGV_KIND_STREAM);
 }
 
 static CUresult send_streams(struct fgv_lane *lane, const void *data, uint32_t len)
@@ -191,7 +196,7 @@ const struct trip trips[] = {
 		.compare = compare_everything,
 		.got = &got_everything,
 		.got_len = sizeof(got_everything),
-		.field_count = 11,
+		.field_count = 13,
 		.fields = (const struct trip_field[]){
 			{TRIP_RESERVED, offsetof(struct fgv_everything_request, reserved0), 0},
 			{TRIP_RESERVED, offsetof(struct fgv_everything_request, reserved1), 0},
@@ -201,10 +206,14 @@ const struct trip trips[] = {
 			{TRIP_SPAN, offsetof(struct fgv_everything_request, d_off), 0},
 			{TRIP_HANDLE, offsetof(struct fgv_everything_request, module),
 			 FGV_KIND_MODULE},
-			{TRIP_STREAM, offsetof(struct fgv_everything_request, stream),
+			{TRIP_OPTIONAL, offsetof(struct fgv_everything_request, stream),
 			 FGV_KIND_STREAM},
 			{TRIP_HANDLE, offsetof(struct fgv_everything_request, event),
 			 FGV_KIND_EVENT},
+			{TRIP_OPTIONAL, offsetof(struct fgv_everything_request, array),
+			 FGV_KIND_ARRAY},
+			{TRIP_HANDLE, offsetof(struct fgv_everything_request, texture),
+			 FGV_KIND_TEXTURE},
 			{TRIP_SPAN, offsetof(struct fgv_everything_request, g_off), 0},
 			{TRIP_HANDLE, offsetof(struct fgv_everything_request, function),
 			 FGV_KIND_FUNCTION},
@@ -239,8 +248,9 @@ const struct trip trips[] = {
 		.field_count = 3,
 		.fields = (const struct trip_field[]){
 			{TRIP_RESERVED, offsetof(struct fgv_streams_request, reserved0), 0},
-			{TRIP_STREAM, offsetof(struct fgv_streams_request, from), FGV_KIND_STREAM},
-			{TRIP_STREAM, offsetof(struct fgv_streams_request, to), FGV_KIND_STREAM},
+			{TRIP_OPTIONAL, offsetof(struct fgv_streams_request, from),
+			 FGV_KIND_STREAM},
+			{TRIP_OPTIONAL, offsetof(struct fgv_streams_request, to), FGV_KIND_STREAM},
 		},
 	},
 	{

@@ -1,0 +1,42 @@
+/*
+ * Shared by the files that make the soft GPU a gpu_ops. For backend/gpu/soft*.c only.
+ */
+#ifndef FGV_BACKEND_GPU_SOFT_INTERNAL_H
+#define FGV_BACKEND_GPU_SOFT_INTERNAL_H
+
+#include "backend/gpu/gpu_ops.h"
+#include "softgpu/softgpu.h"
+
+struct soft {
+	struct fgv_gpu base;
+	struct softgpu *gpu;
+	int ordinal;
+	uint64_t va_base;
+	uint64_t memory_bytes;
+	uint64_t used_bytes;
+	struct fgv_gpu_fence *free_fences;
+};
+
+static inline struct softgpu *gpu_of(struct fgv_gpu *gpu)
+{
+	return ((struct soft *)gpu)->gpu;
+}
+
+static inline struct softgpu_stream *stream_of(struct fgv_gpu_stream *stream)
+{
+	return (struct softgpu_stream *)stream;
+}
+
+/* The rows of the table that live in other files. */
+CUresult fgv_soft_box_in(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
+			 struct fgv_gpu_stream *stream);
+CUresult fgv_soft_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
+			   struct fgv_gpu_stream *stream);
+CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			       unsigned levels, struct fgv_gpu_array **array);
+CUresult fgv_soft_array_destroy(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned levels,
+				uint64_t bytes);
+CUresult fgv_soft_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned level,
+			      struct fgv_gpu_array **part);
+
+#endif
