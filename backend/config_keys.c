@@ -51,7 +51,7 @@ static const struct fgv_config_key keys[] = {
 	 "isolated, or mps: programs are clients of an MPS server"},
 	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,
 	 "4G", "memory of a soft GPU"},
-	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, 256 * MIB, "256M",
+	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, GIB, "1G",
 	 "shared memory of one session, taken as it is used"},
 	{"lanes", false, FGV_CONFIG_NUMBER, TOP(lanes), 1, FGV_LANES_MAX, 64, "64",
 	 "threads of one program that may use the GPU"},

@@ -38,7 +38,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.interactive_window_ns, 10 * FGV_NS_PER_MS);
 	ck_assert_int_eq(config.context, FGV_CONTEXT_ISOLATED);
 	ck_assert_uint_eq(config.soft_memory_bytes, UINT64_C(4) << 30);
-	ck_assert_uint_eq(config.window_bytes, 256u << 20);
+	ck_assert_uint_eq(config.window_bytes, 1u << 30);
 	ck_assert_uint_eq(config.lanes, 64);
 	ck_assert_uint_eq(config.vm_count, 1);
 	ck_assert_str_eq(config.vms[0].name, "a");
