@@ -71,6 +71,18 @@ static void *place(uint64_t address, uint64_t len)
 	return off < host.allocated && len <= host.allocated - off ? host.memory + off : NULL;
 }
 
+/* The same in host memory that was shown. */
+static void *place_anywhere(uint64_t address, uint64_t len)
+{
+	for (uint32_t i = 0; i < host.mapped_count; i++) {
+		uint64_t off = address - host.mapped[i].address;
+
+		if (off < host.mapped[i].len && len <= host.mapped[i].len - off)
+			return (void *)(uintptr_t)address;
+	}
+	return place(address, len);
+}
+
 CUresult fgv_do_device_info(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_device_info_in *in)
 {
@@ -166,8 +178,8 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_copy_device_in *in)
 {
-	void *to = place(in->to, in->size);
-	const void *from = place(in->from, in->size);
+	void *to = place_anywhere(in->to, in->size);
+	const void *from = place_anywhere(in->from, in->size);
 
 	UNUSED;
 	if (!to || !from)
@@ -368,14 +380,24 @@ CUresult fgv_do_event_elapsed(struct fgv_session *session, struct fgv_request *r
 CUresult fgv_do_host_map(struct fgv_session *session, struct fgv_request *request,
 			 const struct fgv_host_map_in *in)
 {
-	UNUSED, (void)in;
-	return status_of(request);
+	CUresult status = status_of(request);
+
+	UNUSED;
+	if (!status && host.mapped_count < 16) {
+		host.mapped[host.mapped_count].address = in->address;
+		host.mapped[host.mapped_count++].len = in->pages_len;
+	}
+	return status;
 }
 
 CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
 			   const struct fgv_host_unmap_in *in)
 {
-	UNUSED, (void)in;
+	UNUSED;
+	for (uint32_t i = 0; i < host.mapped_count; i++) {
+		if (host.mapped[i].address == in->address)
+			host.mapped[i] = host.mapped[--host.mapped_count];
+	}
 	return status_of(request);
 }
 

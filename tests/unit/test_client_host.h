@@ -72,6 +72,11 @@ struct host {
 	uint64_t misfits[20]; /* given before what is free, from the last on */
 	uint64_t misfit_count;
 	uint8_t *memory;
+	/* Host memory that it was shown, which is this process's own. */
+	struct {
+		uint64_t address, len;
+	} mapped[16];
+	uint32_t mapped_count;
 	CUresult deferred;
 	struct {
 		uint32_t lane, call;

@@ -70,6 +70,18 @@ static inline void register_program(void)
 	__cudaRegisterFatBinaryEnd(test_module);
 }
 
+/* Requests so far that the client has waited for. */
+static inline uint64_t round_trips(void)
+{
+	uint64_t sum = 0;
+
+	for (int op = 0; op <= FGV_OP_MAX; op++) {
+		if (fgv_op_infos[op].call)
+			sum += HOST_GET(requests[op]);
+	}
+	return sum;
+}
+
 static inline void setup(void)
 {
 	host_init();

@@ -16,17 +16,6 @@ static char *device_alloc(size_t size)
 	return p;
 }
 
-static uint64_t round_trips(void)
-{
-	uint64_t sum = 0;
-
-	for (int op = 0; op <= FGV_OP_MAX; op++) {
-		if (fgv_op_infos[op].call)
-			sum += HOST_GET(requests[op]);
-	}
-	return sum;
-}
-
 START_TEST(allocation)
 {
 	void *p = (void *)1;
