@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -31,6 +30,7 @@
 #include "backend/transport.h"
 #include "backend/vm.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "common/util.h"
 #include "qemu-device/herald.h"
 #include "qemu-device/ivshmem.h"
@@ -75,19 +75,16 @@ static struct {
 	uint64_t ending_ns; /* not 0: since when */
 } backend;
 
-static void print_usage(FILE *out)
-{
-	fputs("usage: fairgv-backend [OPTION]...\n"
-	      "  --config FILE   the configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
-	      "  --socket PATH   where programs connect, instead of the configured socket;\n"
-	      "                  fairgvctl then connects at PATH.control\n"
-	      "  --check         read the configuration, look for the GPUs, say what is wrong\n"
-	      "  --ready-fd N    write a line with the GPUs' names when programs may connect\n"
-	      "  --private N     serve one user until descriptor N is closed (fairgv-run)\n"
-	      "  --version       print the version\n"
-	      "  --help          print this\n",
-	      out);
-}
+static const char usage[] =
+	"usage: fairgv-backend [OPTION]...\n"
+	"  --config FILE   the configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
+	"  --socket PATH   where programs connect, instead of the configured socket;\n"
+	"                  fairgvctl then connects at PATH.control\n"
+	"  --check         read the configuration, look for the GPUs, say what is wrong\n"
+	"  --ready-fd N    write a line with the GPUs' names when programs may connect\n"
+	"  --private N     serve one user until descriptor N is closed (fairgv-run)\n"
+	"  --version       print the version\n"
+	"  --help          print this\n";
 
 static int parse_fd(const char *option, const char *text)
 {
@@ -109,14 +106,14 @@ static void parse_options(int argc, char **argv, struct options *options)
 		{"ready-fd", required_argument, NULL, 'r'},
 		{"private", required_argument, NULL, 'p'},
 		{"check", no_argument, NULL, 'k'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = table, .order = "", .refusal = EXIT_USAGE};
 	int option;
 
 	*options = (struct options){.ready_fd = -1, .private_fd = -1};
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 'c':
 			options->config_path = optarg;
@@ -133,20 +130,9 @@ static void parse_options(int argc, char **argv, struct options *options)
 		case 'k':
 			options->check = true;
 			break;
-		case 'v':
-			puts(PACKAGE_STRING);
-			exit(EXIT_SUCCESS);
-		case 'h':
-			print_usage(stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(EXIT_USAGE);
 		}
 	}
-	if (optind < argc) {
-		fgv_error("%s: no such argument; see --help", argv[optind]);
-		exit(EXIT_USAGE);
-	}
+	fgv_options_end(&command_line, argc, argv);
 	if (!options->config_path && options->private_fd < 0)
 		options->config_path = FGV_SYSCONFDIR "/fairgv/backend.conf";
 }

@@ -10,7 +10,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <sys/ioctl.h>
 #include "api/gpu_guest.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "common/util.h"
 #include "frontend/client/lane.h"
 #include "frontend/client/transport.h"
@@ -321,15 +321,11 @@ static void print_json(const struct fgv_client *client, const struct result *res
 
 /* --- Options ----------------------------------------------------------------- */
 
-static void print_usage(FILE *out)
-{
-	fputs("usage: fairgv-region [OPTION]...\n"
-	      "  --json      print the result as one line of JSON\n"
-	      "  --calls N   round trips to measure (10000)\n"
-	      "  --version   print the version\n"
-	      "  --help      print this\n",
-	      out);
-}
+static const char usage[] = "usage: fairgv-region [OPTION]...\n"
+			    "  --json      print the result as one line of JSON\n"
+			    "  --calls N   round trips to measure (10000)\n"
+			    "  --version   print the version\n"
+			    "  --help      print this\n";
 
 static long parse_calls(const char *text)
 {
@@ -347,13 +343,13 @@ static void parse_options(int argc, char **argv, bool *json, long *calls)
 	static const struct option table[] = {
 		{"json", no_argument, NULL, 'j'},
 		{"calls", required_argument, NULL, 'c'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = table, .order = "", .refusal = EXIT_USAGE};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 'j':
 			*json = true;
@@ -361,20 +357,9 @@ static void parse_options(int argc, char **argv, bool *json, long *calls)
 		case 'c':
 			*calls = parse_calls(optarg);
 			break;
-		case 'v':
-			puts(PACKAGE_STRING);
-			exit(EXIT_SUCCESS);
-		case 'h':
-			print_usage(stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(EXIT_USAGE);
 		}
 	}
-	if (optind == argc)
-		return;
-	fgv_error("%s: no such argument; see --help", argv[optind]);
-	exit(EXIT_USAGE);
+	fgv_options_end(&command_line, argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 #include "api/wire.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "tools/run.h"
 
 static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
@@ -28,18 +28,15 @@ static const char library[] = "libcudart.so.13";
 
 #define DEVICE_NAME "/dev/fairgv"
 
-static void print_usage(FILE *out)
-{
-	fputs("usage: fairgv-run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-	      "  --vm NAME       the VM to run in (the first that you may use)\n"
-	      "  --config FILE   start a private daemon with this configuration\n"
-	      "  --socket PATH   the daemon's socket ($FAIRGV_SOCKET; none where there is\n"
-	      "                  " DEVICE_NAME "; " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
-	      "  --stats         print what the program asked of the GPU when it ends\n"
-	      "  --version       print the version\n"
-	      "  --help          print this\n",
-	      out);
-}
+static const char usage[] =
+	"usage: fairgv-run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
+	"  --vm NAME       the VM to run in (the first that you may use)\n"
+	"  --config FILE   start a private daemon with this configuration\n"
+	"  --socket PATH   the daemon's socket ($FAIRGV_SOCKET; none where there is\n"
+	"                  " DEVICE_NAME "; " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
+	"  --stats         print what the program asked of the GPU when it ends\n"
+	"  --version       print the version\n"
+	"  --help          print this\n";
 
 static void parse_options(int argc, char **argv, struct fgv_run *run)
 {
@@ -48,14 +45,14 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 		{"config", required_argument, NULL, 'c'},
 		{"socket", required_argument, NULL, 's'},
 		{"stats", no_argument, NULL, 't'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = table, .order = "+", .refusal = FGV_RUN_FAILED};
 	int option;
 
 	*run = (struct fgv_run){0};
-	while ((option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 'm':
 			run->vm = optarg;
@@ -69,14 +66,6 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 		case 't':
 			setenv("FAIRGV_STATS", "1", 0);
 			break;
-		case 'v':
-			puts(PACKAGE_STRING);
-			exit(EXIT_SUCCESS);
-		case 'h':
-			print_usage(stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(FGV_RUN_FAILED);
 		}
 	}
 	run->program = argv + optind;
@@ -87,7 +76,7 @@ static int check_options(const struct fgv_run *run)
 	struct sockaddr_un address;
 
 	if (!run->program[0]) {
-		print_usage(stderr);
+		fputs(usage, stderr);
 		return -EINVAL;
 	}
 	if (run->vm && strlen(run->vm) >= FGV_NAME_MAX) {

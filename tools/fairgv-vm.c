@@ -8,7 +8,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "backend/config_text.h"
 #include "backend/qmp.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "common/util.h"
 #include "qemu-device/region.h"
 #include "tools/run.h"
@@ -42,32 +42,31 @@ struct options {
 	char **command; /* QEMU's, NULL at the end */
 };
 
-static void print_usage(FILE *out)
-{
-	fputs("usage: fairgv-vm [--config FILE] NAME [--] QEMU [ARGUMENT]...\n"
-	      "       fairgv-vm [--config FILE] NAME --print | --libvirt\n"
-	      "  NAME           the VM's name in the daemon's configuration\n"
-	      "  QEMU           qemu-system-x86_64, as a name or a path\n"
-	      "  --config FILE  the daemon's configuration (" FGV_SYSCONFDIR
-	      "/fairgv/backend.conf)\n"
-	      "  --print        print the arguments that QEMU would get\n"
-	      "  --libvirt      print the same for the XML of a libvirt domain\n"
-	      "  --version      print the version\n"
-	      "  --help         print this\n",
-	      out);
-}
+static const char usage[] =
+	"usage: fairgv-vm [--config FILE] NAME [--] QEMU [ARGUMENT]...\n"
+	"       fairgv-vm [--config FILE] NAME --print | --libvirt\n"
+	"  NAME           the VM's name in the daemon's configuration\n"
+	"  QEMU           qemu-system-x86_64, as a name or a path\n"
+	"  --config FILE  the daemon's configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
+	"  --print        print the arguments that QEMU would get\n"
+	"  --libvirt      print the same for the XML of a libvirt domain\n"
+	"  --version      print the version\n"
+	"  --help         print this\n";
 
 /* Up to the first word that is none. */
 static void parse_some(int argc, char **argv, struct options *options)
 {
 	static const struct option table[] = {
-		{"config", required_argument, NULL, 'c'}, {"print", no_argument, NULL, 'p'},
-		{"libvirt", no_argument, NULL, 'l'},	  {"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},	  {0},
+		{"config", required_argument, NULL, 'c'},
+		{"print", no_argument, NULL, 'p'},
+		{"libvirt", no_argument, NULL, 'l'},
+		FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = table, .order = "+", .refusal = FGV_RUN_FAILED};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 'c':
 			options->config_path = optarg;
@@ -78,14 +77,6 @@ static void parse_some(int argc, char **argv, struct options *options)
 		case 'l':
 			options->way = LIBVIRT;
 			break;
-		case 'v':
-			puts(PACKAGE_STRING);
-			exit(EXIT_SUCCESS);
-		case 'h':
-			print_usage(stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(FGV_RUN_FAILED);
 		}
 	}
 }
@@ -101,7 +92,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 	}
 	options->command = argv + (options->vm ? optind : argc);
 	if (!options->vm || (options->way == RUN && !options->command[0])) {
-		print_usage(stderr);
+		fputs(usage, stderr);
 		return -EINVAL;
 	}
 	if (options->way != RUN && options->command[0]) {

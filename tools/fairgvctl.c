@@ -7,7 +7,6 @@
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -18,6 +17,7 @@
 #include "backend/config.h"
 #include "backend/config_text.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "common/util.h"
 #include "tools/ctl.h"
 
@@ -33,21 +33,18 @@ struct options {
 	struct fgv_ctl_stat stat;
 };
 
-static void print_usage(FILE *out)
-{
-	fputs("usage: fairgvctl [OPTION]... list\n"
-	      "       fairgvctl [OPTION]... stat [VM]...\n"
-	      "       fairgvctl [OPTION]... set VM weight=N\n"
-	      "  --socket PATH       the daemon's control socket\n"
-	      "  --config FILE       the daemon's configuration, which says where that is\n"
-	      "                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
-	      "  --json              stat: print JSON, one object a line\n"
-	      "  --interval SECONDS  stat: print again after each interval what it has brought\n"
-	      "  --count N           stat: end after N reports\n"
-	      "  --version           print the version\n"
-	      "  --help              print this\n",
-	      out);
-}
+static const char usage[] =
+	"usage: fairgvctl [OPTION]... list\n"
+	"       fairgvctl [OPTION]... stat [VM]...\n"
+	"       fairgvctl [OPTION]... set VM weight=N\n"
+	"  --socket PATH       the daemon's control socket\n"
+	"  --config FILE       the daemon's configuration, which says where that is\n"
+	"                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
+	"  --json              stat: print JSON, one object a line\n"
+	"  --interval SECONDS  stat: print again after each interval what it has brought\n"
+	"  --count N           stat: end after N reports\n"
+	"  --version           print the version\n"
+	"  --help              print this\n";
 
 __attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...)
 {
@@ -99,14 +96,14 @@ static void parse_options(int argc, char **argv, struct options *options)
 		{"json", no_argument, NULL, 'j'},
 		{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'n'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = table, .order = "", .refusal = EXIT_USAGE};
 	int option;
 
 	*options = (struct options){0};
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 's':
 			options->socket = optarg;
@@ -123,14 +120,6 @@ static void parse_options(int argc, char **argv, struct options *options)
 		case 'n':
 			options->stat.count = parse_count(optarg);
 			break;
-		case 'v':
-			puts(PACKAGE_STRING);
-			exit(EXIT_SUCCESS);
-		case 'h':
-			print_usage(stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			exit(EXIT_USAGE);
 		}
 	}
 	options->arguments = argv + optind;

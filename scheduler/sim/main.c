@@ -5,11 +5,11 @@
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/util.h"
 #include "scheduler/sim/figures.h"
 #include "scheduler/sim/scenario.h"
@@ -24,25 +24,22 @@ struct options {
 	bool seed_given;
 };
 
-static void usage(FILE *out)
-{
-	fputs("usage: fairgv-sim figure 4|8|9|10|11 [OPTION]...\n"
-	      "       fairgv-sim run FILE [OPTION]...\n"
-	      "       fairgv-sim workloads [OPTION]...\n"
-	      "\n"
-	      "Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, a\n"
-	      "scenario of one's own, or the paper's Table 3.\n"
-	      "\n"
-	      "  --json          one JSON object per row\n"
-	      "  --csv           comma-separated\n"
-	      "  --svg FILE      draw a chart into FILE, and print nothing else\n"
-	      "  --seed N        of the random numbers (1)\n"
-	      "  --seconds S     of virtual time to measure (30)\n"
-	      "  --help, --version\n"
-	      "\n"
-	      "Without an option it prints a table. See fairgv-sim(1).\n",
-	      out);
-}
+static const char usage[] =
+	"usage: fairgv-sim figure 4|8|9|10|11 [OPTION]...\n"
+	"       fairgv-sim run FILE [OPTION]...\n"
+	"       fairgv-sim workloads [OPTION]...\n"
+	"\n"
+	"Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, a\n"
+	"scenario of one's own, or the paper's Table 3.\n"
+	"\n"
+	"  --json          one JSON object per row\n"
+	"  --csv           comma-separated\n"
+	"  --svg FILE      draw a chart into FILE, and print nothing else\n"
+	"  --seed N        of the random numbers (1)\n"
+	"  --seconds S     of virtual time to measure (30)\n"
+	"  --help, --version\n"
+	"\n"
+	"Without an option it prints a table. See fairgv-sim(1).\n";
 
 static int complain(const char *what, const char *value)
 {
@@ -74,12 +71,13 @@ static int parse_options(int argc, char **argv, struct options *options)
 	static const struct option known[] = {
 		{"json", no_argument, NULL, 'j'},	   {"csv", no_argument, NULL, 'c'},
 		{"svg", required_argument, NULL, 's'},	   {"seed", required_argument, NULL, 'r'},
-		{"seconds", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'},	   {NULL, 0, NULL, 0},
+		{"seconds", required_argument, NULL, 't'}, FGV_OPTIONS_END,
 	};
+	static const struct fgv_options command_line = {
+		.usage = usage, .table = known, .order = "", .refusal = EXIT_USAGE};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 'j':
 			options->format = FORMAT_JSON;
@@ -98,14 +96,6 @@ static int parse_options(int argc, char **argv, struct options *options)
 			if (!parse_seconds(optarg, options))
 				return complain("not a time from 0.001 to 3600 seconds", optarg);
 			break;
-		case 'h':
-			usage(stdout);
-			return EXIT_SUCCESS;
-		case 'v':
-			printf("fairgv-sim %s\n", PACKAGE_VERSION);
-			return EXIT_SUCCESS;
-		default:
-			return EXIT_USAGE;
 		}
 	}
 	return -1;
@@ -221,6 +211,6 @@ int main(int argc, char **argv)
 		return run_scenario(argv[optind + 1], &options);
 	if (words == 1 && strcmp(argv[optind], "workloads") == 0)
 		return run_workloads(&options);
-	usage(stderr);
+	fputs(usage, stderr);
 	return EXIT_USAGE;
 }
