@@ -205,12 +205,17 @@ CUresult fgv_hostmem_make_private(const struct fgv_hostmem *memory, const void *
 
 /*
  * The host may answer with the failure of earlier work, but has done it all the same. A
- * session that has ended uses its arena no more.
+ * session that has ended uses its arena no more. Only where a capture forbids to wait the
+ * host was not asked, and all stays as it was.
  */
 static CUresult give_back(struct fgv_lane *lane, struct fgv_hostmem *memory)
 {
 	CUresult res = fgv_call_host_unmap(lane, memory->base), kept = CUDA_SUCCESS;
 
+	if (res == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
+		fgv_hostmem_insert(memory);
+		return res;
+	}
 	if (memory->kind == FGV_RANGE_REGISTERED)
 		kept = fgv_hostmem_make_private(memory, lane->client->window.base + memory->off);
 	else
@@ -292,7 +297,8 @@ void fgv_hostmem_drain(struct fgv_lane *lane)
 
 	while ((memory = first())) {
 		fgv_hostmem_remove(memory);
-		give_back(lane, memory);
+		if (give_back(lane, memory) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			break;
 	}
 }
 

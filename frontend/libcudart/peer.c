@@ -73,3 +73,38 @@ FGV_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void 
 {
 	return fgv_error_set(copy(dst, dstDevice, src, srcDevice, count, stream));
 }
+
+/* The pointers and arrays say where they lie. */
+static cudaError_t copy_box(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+	struct cudaMemcpy3DParms box;
+	cudaError_t error;
+
+	if (!p)
+		return cudaErrorInvalidValue;
+	error = check_pair(p->dstDevice, p->srcDevice);
+	if (error)
+		return error;
+	box = (struct cudaMemcpy3DParms){
+		.srcArray = p->srcArray,
+		.srcPos = p->srcPos,
+		.srcPtr = p->srcPtr,
+		.dstArray = p->dstArray,
+		.dstPos = p->dstPos,
+		.dstPtr = p->dstPtr,
+		.extent = p->extent,
+		.kind = cudaMemcpyDefault,
+	};
+	return cudaMemcpy3DAsync(&box, stream);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
+{
+	return fgv_error_set(copy_box(p, NULL));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p,
+					     cudaStream_t stream)
+{
+	return fgv_error_set(copy_box(p, stream));
+}

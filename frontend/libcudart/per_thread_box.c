@@ -37,6 +37,8 @@ cudaError_t cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t x,
 cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t x, size_t y,
 					  size_t count, enum cudaMemcpyKind kind,
 					  cudaStream_t stream);
+cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p);
+cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream);
 cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr memory, int value, struct cudaExtent extent);
 cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr memory, int value,
 				   struct cudaExtent extent, cudaStream_t stream);
@@ -144,6 +146,17 @@ FGV_EXPORT cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_
 						     enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	return fgv_error_set(fgv_memcpy_from_array(dst, src, x, y, count, kind, in(stream)));
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
+{
+	return cudaMemcpy3DPeerAsync(p, cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p,
+						  cudaStream_t stream)
+{
+	return cudaMemcpy3DPeerAsync(p, stream ? stream : cudaStreamPerThread);
 }
 
 FGV_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr memory, int value,

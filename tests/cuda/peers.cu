@@ -54,9 +54,38 @@ static void copies(void)
 	cudaGetLastError();
 }
 
+static void boxes(void)
+{
+	const size_t width = 100, height = 30, bytes = width * height;
+	std::vector<unsigned char> host(bytes), result(bytes);
+	struct cudaMemcpy3DPeerParms box = {};
+	unsigned char *a, *b;
+	int count;
+
+	CUDA(cudaGetDeviceCount(&count));
+	CUDA(cudaMalloc(&a, bytes));
+	CUDA(cudaMalloc(&b, bytes));
+	test_fill(host.data(), bytes, 1);
+	CUDA(cudaMemcpy(a, host.data(), bytes, cudaMemcpyHostToDevice));
+	CUDA(cudaMemset(b, 0, bytes));
+	box.srcPtr = make_cudaPitchedPtr(a, width, width, height);
+	box.dstPtr = make_cudaPitchedPtr(b, width, width, height);
+	box.extent = make_cudaExtent(width / 2, height, 1);
+	CUDA(cudaMemcpy3DPeer(&box));
+	CUDA(cudaMemcpy(result.data(), b, bytes, cudaMemcpyDeviceToHost));
+	for (size_t i = 0; i < bytes; i++)
+		EXPECT_EQ(i % width < width / 2 ? host[i] : 0, result[i]);
+	box.srcDevice = count;
+	EXPECT_CODE(cudaErrorInvalidDevice, cudaMemcpy3DPeerAsync(&box, NULL));
+	CUDA(cudaFree(a));
+	CUDA(cudaFree(b));
+	cudaGetLastError();
+}
+
 int main(void)
 {
 	access();
 	copies();
+	boxes();
 	return 0;
 }

@@ -125,6 +125,29 @@ START_TEST(the_arena_comes_back)
 }
 END_TEST
 
+/* While a stream is captured nothing may wait, and so nothing is freed that has to. */
+START_TEST(captures_keep_memory)
+{
+	uint8_t *own = calloc(1, 10000), *p = pinned(10000);
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	write_bytes(own, 10000);
+	write_bytes(p, 10000);
+	EXPECT(cudaHostRegister(own, 10000, 0), cudaSuccess);
+	ck_assert_int_eq(cudaStreamCreate(&stream), cudaSuccess);
+	EXPECT(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+	EXPECT(cudaFreeHost(p), cudaErrorStreamCaptureUnsupported);
+	EXPECT(cudaHostUnregister(own), cudaErrorStreamCaptureUnsupported);
+	EXPECT(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	ck_assert(has_bytes(own, 10000) && has_bytes(p, 10000));
+	EXPECT(cudaFreeHost(p), cudaSuccess);
+	EXPECT(cudaHostUnregister(own), cudaSuccess);
+	ck_assert(has_bytes(own, 10000));
+	free(own);
+}
+END_TEST
+
 START_TEST(pools_keep_what_is_freed)
 {
 	uint64_t most = UINT64_MAX, before;
@@ -170,6 +193,7 @@ int main(void)
 	tcase_add_test(tests, addresses_that_the_host_lacks);
 	tcase_add_test(tests, memory_that_cannot_be_registered);
 	tcase_add_test(tests, the_arena_comes_back);
+	tcase_add_test(tests, captures_keep_memory);
 	tcase_add_test(tests, pools_keep_what_is_freed);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);
