@@ -45,7 +45,7 @@ const char *fgv_ptx_type_name(enum ptx_type type)
 enum ptx_type fgv_ptx_type_find(const char *name)
 {
 	for (int i = PTX_NOTYPE + 1; i < PTX_TYPES; i++) {
-		if (!strcmp(types[i].name, name))
+		if (types[i].name[0] == name[0] && !strcmp(types[i].name, name))
 			return (enum ptx_type)i;
 	}
 	return PTX_NOTYPE;
@@ -62,7 +62,7 @@ enum ptx_space fgv_ptx_space_find(const char *name)
 	size_t length = colons ? (size_t)(colons - name) : strlen(name);
 
 	for (int i = PTX_NOSPACE + 1; i < PTX_SPACES; i++) {
-		if (strlen(spaces[i]) == length && !memcmp(spaces[i], name, length))
+		if (!strncmp(spaces[i], name, length) && !spaces[i][length])
 			return (enum ptx_space)i;
 	}
 	return PTX_NOSPACE;

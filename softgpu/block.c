@@ -4,16 +4,22 @@
  */
 #include "softgpu/block.h"
 
+#include <emmintrin.h>
 #include <string.h>
 
 #define SPLITS_LET_GO 96 /* with 63 more: below SPLITS_MAX */
 
 void fgv_softgpu_set_active(struct warp *w, uint32_t mask)
 {
+	const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
+
 	w->active = mask;
 	w->full = mask == w->alive;
-	for (int i = 0; i < LANES; i++)
-		w->lanes[i] = -(int32_t)(mask >> i & 1);
+	for (int i = 0; i < LANES; i += 4) {
+		__m128i four = _mm_and_si128(_mm_set1_epi32((int)(mask >> i)), bits);
+
+		_mm_store_si128((__m128i *)(w->lanes + i), _mm_cmpeq_epi32(four, bits));
+	}
 }
 
 const struct insn *fgv_softgpu_fault(struct warp *w, const struct insn *in, CUresult code)

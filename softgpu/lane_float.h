@@ -213,57 +213,51 @@ INLINE bf16 to_bf16(f32 a)
 	return (bf16)(a != a ? 0x7fff : rounded);
 }
 
-/* Through f32 with the sticky bit kept, so that nothing is rounded twice. */
-INLINE bf16 to_bf16_f64(f64 a)
+/* Selections, not branches: they become vector code, which the compiler's own type does not. */
+INLINE f32 from_f16(f16 a)
+{
+	u32 magnitude = (u32)a & 0x7fff;
+	u32 normal = (magnitude << 13) + (112u << 23);
+	u32 special = magnitude << 13 | 0x7f800000;
+	/* Subnormal: its bits as a fraction at the smallest normal number, which is then taken off. */
+	f32 small = from_bits_f32(magnitude << 13 | 113u << 23) - 0x1p-14f;
+	u32 bits = magnitude >= 0x7c00 ? special : magnitude >= 0x400 ? normal : bits_f32(small);
+
+	return from_bits_f32(bits | (u32)(a & 0x8000) << 16);
+}
+
+/* To nearest, ties to even; one NaN. Adding 0.5 rounds to multiples of 2^-24, the subnormals. */
+INLINE f16 to_f16(f32 a)
+{
+	u32 bits = bits_f32(a);
+	u32 magnitude = bits & 0x7fffffff;
+	u32 normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+	u32 small = bits_f32(from_bits_f32(magnitude) + 0.5f) - bits_f32(0.5f);
+	u32 r = magnitude < 0x38800000 ? small : magnitude >= 0x47800000 ? 0x7c00 : normal;
+
+	return (f16)(magnitude > 0x7f800000 ? 0x7fff : r | (bits >> 16 & 0x8000));
+}
+
+/* As f32 with its last bit set where others were lost: safe to round again. */
+INLINE f32 odd_f32(f64 a)
 {
 	f32 nearest = (f32)a;
 	u32 bits = bits_f32(nearest);
+	u32 away = __builtin_fabs((f64)nearest) > __builtin_fabs(a);
+	u32 odd = (bits - away) | 1;
 
-	if ((f64)nearest != a && a == a && nearest - nearest == 0) {
-		if (__builtin_fabs((f64)nearest) > __builtin_fabs(a))
-			bits--;
-		bits |= 1;
-	}
-	return to_bf16(from_bits_f32(bits));
-}
-
-INLINE u16 bits_f16(f16 a)
-{
-	union {
-		_Float16 f;
-		uint16_t u;
-	} x = {.f = a};
-
-	return x.u;
-}
-
-INLINE f16 from_bits_f16(u16 a)
-{
-	union {
-		uint16_t u;
-		_Float16 f;
-	} x = {.u = a};
-
-	return x.f;
-}
-
-/* To nearest; one NaN. */
-INLINE f16 to_f16(f32 a)
-{
-	return a != a ? from_bits_f16(0x7fff) : (f16)a;
-}
-
-INLINE f16 to_f16_f64(f64 a)
-{
-	return a != a ? from_bits_f16(0x7fff) : (f16)a;
+	return (f64)nearest == a || nearest - nearest != 0 ? nearest : from_bits_f32(odd);
 }
 
 /* Subnormal becomes zero of the same sign. */
 INLINE f16 zh(f16 a)
 {
-	u16 bits = bits_f16(a);
+	return (f16)(a & 0x7c00 ? a : a & 0x8000);
+}
 
-	return from_bits_f16((u16)(bits & 0x7c00 ? bits : bits & 0x8000));
+INLINE f32 flushed_f16(f16 a)
+{
+	return from_f16(zh(a));
 }
 
 INLINE f64 zd(f64 a)
@@ -304,5 +298,47 @@ INLINE f64 odd_sum(f64 a, f64 b)
 		return sum;
 	return from_bits_f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
+
+INLINE f16 fma_f16(f16 a, f16 b, f16 c)
+{
+	return to_f16(odd_f32((f64)from_f16(a) * (f64)from_f16(b) + (f64)from_f16(c)));
+}
+
+INLINE bf16 fma_bf16(bf16 a, bf16 b, bf16 c)
+{
+	f64 product = (f64)from_bf16(a) * (f64)from_bf16(b);
+
+	return to_bf16(odd_f32(odd_sum(product, (f64)from_bf16(c))));
+}
+
+/* One half's operation on both halves of a register. */
+#define BOTH2(f, a, b) ((u32)f((u16)(a), (u16)(b)) | (u32)f((u16)((a) >> 16), (u16)((b) >> 16)) << 16)
+#define BOTH3(f, a, b, c)                                                                          \
+	((u32)f((u16)(a), (u16)(b), (u16)(c)) |                                                    \
+	 (u32)f((u16)((a) >> 16), (u16)((b) >> 16), (u16)((c) >> 16)) << 16)
+
+#define HALF_OPS(T)                                                                                \
+	INLINE T add_##T(T a, T b)                                                                 \
+	{                                                                                          \
+		return to_##T(from_##T(a) + from_##T(b));                                          \
+	}                                                                                          \
+	INLINE T sub_##T(T a, T b)                                                                 \
+	{                                                                                          \
+		return to_##T(from_##T(a) - from_##T(b));                                          \
+	}                                                                                          \
+	INLINE T mul_##T(T a, T b)                                                                 \
+	{                                                                                          \
+		return to_##T(from_##T(a) * from_##T(b));                                          \
+	}                                                                                          \
+	INLINE T min_##T(T a, T b)                                                                 \
+	{                                                                                          \
+		return to_##T(min_f32(from_##T(a), from_##T(b)));                                  \
+	}                                                                                          \
+	INLINE T max_##T(T a, T b)                                                                 \
+	{                                                                                          \
+		return to_##T(max_f32(from_##T(a), from_##T(b)));                                  \
+	}
+HALF_OPS(f16)
+HALF_OPS(bf16)
 
 #endif

@@ -22,7 +22,7 @@ typedef int32_t LANE_TYPE s32;
 typedef int64_t LANE_TYPE s64;
 typedef float LANE_TYPE f32;
 typedef double LANE_TYPE f64;
-typedef _Float16 LANE_TYPE f16;
+typedef uint16_t LANE_TYPE f16; /* bits: arithmetic is done in f32 and f64 */
 typedef uint16_t LANE_TYPE bf16;
 
 #define INLINE static inline __attribute__((always_inline, unused))

@@ -120,6 +120,7 @@ bool fgv_lower_declare(struct lower *l, struct scope *scope, const char *name, s
 {
 	struct pool *pool = scope->outer ? &l->pool : &l->program->pool;
 
+	l->scopes++;
 	if (scope->outer && fgv_softgpu_map_find(&scope->symbols, name, strlen(name))) {
 		fgv_lower_fail(l, "'%s' declared twice", name);
 		return false;
@@ -307,8 +308,10 @@ static void lower_block(struct lower *l, const struct ptx_stmt *body)
 	struct scope scope = {.outer = l->scope};
 
 	l->scope = &scope;
+	l->scopes++;
 	lower_body(l, body);
 	l->scope = scope.outer;
+	l->scopes++;
 }
 
 static void lower_body(struct lower *l, const struct ptx_stmt *stmt)
@@ -435,6 +438,7 @@ bool fgv_lower_function(struct lower *l)
 	struct scope scope = {.outer = l->globals};
 
 	l->scope = &scope;
+	l->scopes++;
 	l->count = l->labels_count = 0;
 	l->frame = l->local = l->shared = 0;
 	l->consts_bytes = l->const_table_count = 0;

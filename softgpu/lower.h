@@ -88,11 +88,22 @@ struct draft {
 
 #define NO_INDEX 0xffffffffu
 
+#define KNOWN_REGS 512
+
+struct known_reg {
+	const char *name;
+	uint32_t scopes; /* l->scopes when it was found */
+	uint32_t index;
+	struct symbol *symbol; /* NULL: no register */
+};
+
 struct lower {
 	struct program *program;
 	struct pool pool;      /* until the function is done */
 	struct scope *globals; /* of the PTX module at hand */
 	struct scope *scope;
+	uint32_t scopes; /* raised with every change of what a name means */
+	struct known_reg known_regs[KNOWN_REGS];
 	const struct ptx_function *function;
 	struct code *code;
 	struct symbol *symbol;

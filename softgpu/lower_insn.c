@@ -67,12 +67,29 @@ static bool is_approximate(const char *opcode)
 	return false;
 }
 
+/* The type of each half of a register; PTX_NOTYPE where it is one value. */
+static enum ptx_type half_type(enum ptx_type type)
+{
+	switch (type) {
+	case PTX_F16X2:
+		return PTX_F16;
+	case PTX_BF16X2:
+		return PTX_BF16;
+	case PTX_U16X2:
+		return PTX_U16;
+	case PTX_S16X2:
+		return PTX_S16;
+	default:
+		return PTX_NOTYPE;
+	}
+}
+
 /* Are the modifiers that are no part of an operation's name such as it can have? */
 static bool fits_type(const char *opcode, const struct mods *m)
 {
 	enum ptx_type type = m->types[0];
 	bool single = type == PTX_F32 || type == PTX_F64;
-	bool half = type == PTX_F16 || type == PTX_BF16;
+	bool half = type == PTX_F16 || type == PTX_BF16 || half_type(type) != PTX_NOTYPE;
 
 	if (m->control || m->satfinite || m->integral || m->vec != 1 || m->space != PTX_NOSPACE)
 		return false;
@@ -169,23 +186,6 @@ uint32_t fgv_lower_half(struct lower *l, uint32_t whole, bool high)
 	return d;
 }
 
-/* The type of each half of a register; PTX_NOTYPE where it is one value. */
-static enum ptx_type half_type(enum ptx_type type)
-{
-	switch (type) {
-	case PTX_F16X2:
-		return PTX_F16;
-	case PTX_BF16X2:
-		return PTX_BF16;
-	case PTX_U16X2:
-		return PTX_U16;
-	case PTX_S16X2:
-		return PTX_S16;
-	default:
-		return PTX_NOTYPE;
-	}
-}
-
 static void refuse(struct lower *l, const struct ptx_insn *insn)
 {
 	char text[96] = "";
@@ -255,11 +255,11 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 		lower_pred_alu(l, insn);
 		return;
 	}
-	if (half_type(m.types[0]) != PTX_NOTYPE) {
+	op = find_op(alias(insn->opcode, &m), &m);
+	if (half_type(m.types[0]) != PTX_NOTYPE && (op == OP_NONE || m.sat || m.relu)) {
 		lower_halves(l, insn, &m);
 		return;
 	}
-	op = find_op(alias(insn->opcode, &m), &m);
 	if (op == OP_NONE || !fits_type(insn->opcode, &m)) {
 		refuse(l, insn);
 		return;
@@ -376,7 +376,7 @@ static const struct rule video_rule = {"v*", fgv_lower_video, false,
 static const struct rule *find_rule(const char *opcode)
 {
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-		if (!strcmp(rules[i].opcode, opcode))
+		if (rules[i].opcode[0] == opcode[0] && !strcmp(rules[i].opcode, opcode))
 			return &rules[i];
 	}
 	return fgv_lower_is_video(opcode) ? &video_rule : NULL;

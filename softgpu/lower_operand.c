@@ -108,8 +108,7 @@ static unsigned type_reg_size(enum ptx_type type)
 	return size == 1 ? 2 : size;
 }
 
-/* Finds %r12 as itself, or as number 12 of %r<N>. */
-static struct symbol *find_reg(struct lower *l, const char *name, uint32_t *index)
+static struct symbol *search_reg(struct lower *l, const char *name, uint32_t *index)
 {
 	size_t length = strlen(name);
 	uint64_t number = 0;
@@ -132,6 +131,22 @@ static struct symbol *find_reg(struct lower *l, const char *name, uint32_t *inde
 		}
 	}
 	return NULL;
+}
+
+/*
+ * Finds %r12 as itself, or as number 12 of %r<N>. Most names come again and again, at the same
+ * address in the parsed text: what was found is kept until a scope begins, ends or changes.
+ */
+static struct symbol *find_reg(struct lower *l, const char *name, uint32_t *index)
+{
+	struct known_reg *known = &l->known_regs[(uintptr_t)name / 16 % KNOWN_REGS];
+
+	if (known->name != name || known->scopes != l->scopes) {
+		*known = (struct known_reg){.name = name, .scopes = l->scopes};
+		known->symbol = search_reg(l, name, &known->index);
+	}
+	*index = known->index;
+	return known->symbol;
 }
 
 int fgv_lower_reg_size(struct lower *l, const struct ptx_operand *op)

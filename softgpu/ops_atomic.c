@@ -67,29 +67,12 @@ static void *lane_word(struct warp *w, const struct insn *in, unsigned lane, uns
 #define ATOM(key, T, expression) ATOMIC(key, T, T, T, expression)
 #include "softgpu/ops.def"
 
-static u32 add_halves(u32 o, u32 a)
-{
-	u16 lo = bits_f16(to_f16((f32)from_bits_f16((u16)o) + (f32)from_bits_f16((u16)a)));
-	u16 hi = bits_f16(to_f16((f32)from_bits_f16((u16)(o >> 16)) +
-				 (f32)from_bits_f16((u16)(a >> 16))));
-
-	return (u32)hi << 16 | lo;
-}
-
-static u32 add_bhalves(u32 o, u32 a)
-{
-	u16 lo = to_bf16(from_bf16((u16)o) + from_bf16((u16)a));
-	u16 hi = to_bf16(from_bf16((u16)(o >> 16)) + from_bf16((u16)(a >> 16)));
-
-	return (u32)hi << 16 | lo;
-}
-
 ATOMIC(add_f32, u32, u32, u32, bits_f32(canon(from_bits_f32(o) + from_bits_f32(a))))
 ATOMIC(add_f64, u64, u64, u64, bits_f64(from_bits_f64(o) + from_bits_f64(a)))
-ATOMIC(add_f16, u16, u16, u16, bits_f16(to_f16((f32)from_bits_f16(o) + (f32)from_bits_f16(a))))
-ATOMIC(add_bf16, u16, u16, u16, to_bf16(from_bf16(o) + from_bf16(a)))
-ATOMIC(add_f16x2, u32, u32, u32, add_halves(o, a))
-ATOMIC(add_bf16x2, u32, u32, u32, add_bhalves(o, a))
+ATOMIC(add_f16, u16, u16, u16, add_f16(o, a))
+ATOMIC(add_bf16, u16, u16, u16, add_bf16(o, a))
+ATOMIC(add_f16x2, u32, u32, u32, BOTH2(add_f16, o, a))
+ATOMIC(add_bf16x2, u32, u32, u32, BOTH2(add_bf16, o, a))
 
 void fgv_softgpu_fill_atomic(handler *table)
 {

@@ -1,7 +1,7 @@
 /*
  * Runs PTX on the soft GPU for a test. Jobs come on the standard input: four numbers of 32 bits
- * (bytes of text, threads of the only block, bytes of input, bytes of output), the text, the
- * input. The kernel k(out, in) runs. The answer: the CUresult of loading or running it, a length,
+ * (bytes of text, threads of the only block, 0 to load it alone, bytes of input, bytes of output), the
+ * text, the input. The kernel k(out, in) runs. The answer: the CUresult of loading or running it, a length,
  * and that many bytes of output, or of the log where loading failed.
  */
 #include <stdint.h>
@@ -82,7 +82,8 @@ static void run(struct softgpu *gpu, const struct job *job, const char *text, co
 		answer(result, log, strlen(log));
 		return;
 	}
-	result = launch(gpu, module, job, in, out);
+	if (job->threads)
+		result = launch(gpu, module, job, in, out);
 	answer(result, out, result == CUDA_SUCCESS ? job->out_bytes : 0);
 	softgpu_module_unload(gpu, module);
 }
