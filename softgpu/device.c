@@ -25,6 +25,9 @@ static CUresult start(struct softgpu *gpu)
 	gpu->completion_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (gpu->completion_fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
+	result = fgv_textures_init(&gpu->textures);
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = fgv_softgpu_memory_init(&gpu->memory, gpu->config.va_base,
 					 gpu->config.memory_bytes);
 	if (result != CUDA_SUCCESS)
@@ -78,6 +81,7 @@ void softgpu_destroy(struct softgpu *gpu)
 	if (gpu->engine)
 		fgv_engine_detach(gpu->engine, gpu->engine_slot);
 	fgv_softgpu_system_fini(&gpu->system);
+	fgv_textures_fini(&gpu->textures);
 	fgv_softgpu_memory_fini(&gpu->memory);
 	if (gpu->completion_fd >= 0)
 		close(gpu->completion_fd);

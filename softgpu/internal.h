@@ -15,6 +15,7 @@
 #include "softgpu/machine.h"
 #include "softgpu/memory.h"
 #include "softgpu/softgpu.h"
+#include "softgpu/texture.h"
 #include "softgpu/system.h"
 
 #define SHARED_MAX	   (64u << 10) /* bytes of shared memory per block */
@@ -47,6 +48,7 @@ enum command_kind {
 	COMMAND_LAUNCH,
 	COMMAND_COPY,
 	COMMAND_COPY_BOX,
+	COMMAND_DROP_TEXTURE,
 	COMMAND_FILL,
 	COMMAND_RECORD,
 	COMMAND_FREE,
@@ -134,6 +136,7 @@ struct softgpu {
 	struct softgpu_config config;
 	char name[64];
 	struct memory memory;
+	struct textures textures;
 	struct softgpu_system system;
 	struct engine *engine;
 	int engine_slot;

@@ -47,6 +47,7 @@ struct insn;
 struct warp;
 struct block;
 struct softgpu_system;
+struct textures;
 
 /* Runs one instruction; the next one, or NULL where the warp stops. */
 typedef const struct insn *(*handler)(struct warp *w, const struct insn *in);
@@ -226,6 +227,7 @@ struct block {
 	struct warp *warps;
 	const int *stop; /* not 0: give up */
 	struct softgpu_system *system; /* the device's */
+	const struct textures *textures; /* the same */
 	bool tids_ready; /* the warps know their threads' indices */
 	/* Set per block. */
 	uint32_t ctaid[3];
@@ -283,6 +285,7 @@ FGV_ISA_TABLES(v4)
 void fgv_softgpu_fill_control(handler *table);
 void fgv_softgpu_fill_atomic(handler *table);
 void fgv_softgpu_fill_system(handler *table);
+void fgv_softgpu_fill_tex(handler *table);
 void fgv_softgpu_fill_video(handler *table);
 void fgv_softgpu_fill_async(handler *table);
 

@@ -79,6 +79,7 @@ static void fill_handlers(handler *table)
 	fgv_softgpu_fill_control(table);
 	fgv_softgpu_fill_atomic(table);
 	fgv_softgpu_fill_system(table);
+	fgv_softgpu_fill_tex(table);
 	fgv_softgpu_fill_video(table);
 	fgv_softgpu_fill_async(table);
 	if (fill_for_newer(table))

@@ -121,6 +121,9 @@ static void run_command(struct softgpu *gpu, struct command *command)
 		if (sane)
 			fgv_softgpu_box_run(&command->box);
 		break;
+	case COMMAND_DROP_TEXTURE:
+		fgv_textures_drop(&gpu->textures, command->address);
+		break;
 	case COMMAND_FILL:
 		if (sane)
 			run_fill(command);

@@ -158,6 +158,15 @@ CUresult softgpu_array_level(struct softgpu_array *array, unsigned level,
 uint64_t softgpu_array_bytes(const struct softgpu_array *array);
 
 /*
+ * Objects by which kernels read textures and reach surfaces; arrays by the driver's names for
+ * them. Destroying waits for nothing, and takes what was created.
+ */
+CUresult softgpu_texture_create(struct softgpu *gpu, const CUDA_RESOURCE_DESC *resource,
+				const CUDA_TEXTURE_DESC *how, uint64_t *object);
+CUresult softgpu_surface_create(struct softgpu *gpu, struct softgpu_array *array, uint64_t *object);
+CUresult softgpu_texture_destroy(struct softgpu *gpu, uint64_t object);
+
+/*
  * Queues the copy of a box between arrays (struct softgpu_array, by the name of CUarray), device
  * memory and host memory, which stays until it is done; with @keep, a source in the host's
  * memory is copied before return.

@@ -66,6 +66,7 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->grid_id = job->number;
 	b->stop = &worker->gpu->job.stop;
 	b->system = &worker->gpu->system;
+	b->textures = &worker->gpu->textures;
 	b->view = (struct memory_view){.memory = &worker->gpu->memory};
 	if (!ensure(&worker->frames, (size_t)b->frame_bytes * warps) ||
 	    !ensure(&worker->local, (size_t)b->local_bytes * LANES * warps) ||

@@ -69,3 +69,33 @@ CUresult fgv_cuda_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, 
 	*part = (struct fgv_gpu_array *)found;
 	return status;
 }
+
+CUresult fgv_cuda_texture_create(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
+				 const CUDA_TEXTURE_DESC *how, uint64_t *number)
+{
+	CUtexObject made = 0;
+	CUresult status = cuda_of(gpu)->driver->texture_create(&made, resource, how, NULL);
+
+	*number = made;
+	return status;
+}
+
+CUresult fgv_cuda_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *array, uint64_t *number)
+{
+	CUDA_RESOURCE_DESC resource = {
+		.resType = CU_RESOURCE_TYPE_ARRAY,
+		.res.array.hArray = (CUarray)array,
+	};
+	CUsurfObject made = 0;
+	CUresult status = cuda_of(gpu)->driver->surface_create(&made, &resource);
+
+	*number = made;
+	return status;
+}
+
+CUresult fgv_cuda_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface)
+{
+	const struct fgv_cuda_driver *driver = cuda_of(gpu)->driver;
+
+	return is_surface ? driver->surface_destroy(number) : driver->texture_destroy(number);
+}

@@ -44,6 +44,10 @@
 	X(mipmapped_create, cuMipmappedArrayCreate)                                                \
 	X(mipmapped_destroy, cuMipmappedArrayDestroy)                                              \
 	X(mipmapped_level, cuMipmappedArrayGetLevel)                                               \
+	X(texture_create, cuTexObjectCreate)                                                       \
+	X(texture_destroy, cuTexObjectDestroy)                                                     \
+	X(surface_create, cuSurfObjectCreate)                                                      \
+	X(surface_destroy, cuSurfObjectDestroy)                                                    \
 	X(module_load, cuModuleLoadDataEx)                                                         \
 	X(module_unload, cuModuleUnload)                                                           \
 	X(module_global, cuModuleGetGlobal)                                                        \

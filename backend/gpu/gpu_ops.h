@@ -107,6 +107,17 @@ struct fgv_gpu_ops {
 				struct fgv_gpu_array **part);
 
 	/*
+	 * Objects of textures and surfaces: the numbers that kernels get. Arrays are struct
+	 * fgv_gpu_array by the driver's names for them. Kernels that use one have ended
+	 * when it is destroyed, or fault.
+	 */
+	CUresult (*texture_create)(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
+				   const CUDA_TEXTURE_DESC *how, uint64_t *number);
+	CUresult (*surface_create)(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
+				   uint64_t *number);
+	CUresult (*texture_destroy)(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
+
+	/*
 	 * @image: fat binary containers one after another, private memory of this process.
 	 * What the compiler has to say against it goes to @log.
 	 */

@@ -52,3 +52,20 @@ CUresult fgv_soft_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, 
 	*part = (struct fgv_gpu_array *)found;
 	return status;
 }
+
+CUresult fgv_soft_texture_create(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
+				 const CUDA_TEXTURE_DESC *how, uint64_t *number)
+{
+	return softgpu_texture_create(gpu_of(gpu), resource, how, number);
+}
+
+CUresult fgv_soft_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *array, uint64_t *number)
+{
+	return softgpu_surface_create(gpu_of(gpu), array_of(array), number);
+}
+
+CUresult fgv_soft_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface)
+{
+	(void)is_surface;
+	return softgpu_texture_destroy(gpu_of(gpu), number);
+}

@@ -49,6 +49,10 @@ struct fgv_object {
 			uint64_t bytes;		   /* as charged; 0: a level of another */
 			uint32_t levels_count;	   /* 0: not mipmapped */
 		} array;
+		struct {
+			uint64_t number; /* what kernels get */
+			bool is_surface;
+		} texture;
 	};
 };
 

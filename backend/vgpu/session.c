@@ -34,7 +34,7 @@ static bool goes_with_another(const struct fgv_object *object)
 static void remove_all(struct fgv_session *session)
 {
 	static const enum fgv_kind kinds[] = {FGV_KIND_MODULE, FGV_KIND_EVENT, FGV_KIND_STREAM,
-					      FGV_KIND_ARRAY};
+					      FGV_KIND_TEXTURE, FGV_KIND_ARRAY};
 	struct fgv_object *object;
 
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(kinds); i++) {
@@ -108,7 +108,8 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	case FGV_KIND_ARRAY:
 		return destroy_array(session, object);
 	case FGV_KIND_TEXTURE:
-		break;
+		return gpu->ops->texture_destroy(gpu, object->texture.number,
+						 object->texture.is_surface);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }

@@ -119,3 +119,37 @@ CUresult fgv_do_array_level(struct fgv_session *session, struct fgv_request *req
 	out->part = add_array();
 	return (CUresult)HOST_GET(status[request->op]);
 }
+
+static uint32_t add_texture(void)
+{
+	host.objects[host.object_count].kind = FGV_KIND_TEXTURE + 1;
+	return host.object_count++;
+}
+
+CUresult fgv_do_texture_create(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_texture_create_in *in,
+			       struct fgv_texture_create_out *out)
+{
+	(void)session, (void)in;
+	out->texture = add_texture();
+	out->number = out->texture;
+	return (CUresult)HOST_GET(status[request->op]);
+}
+
+CUresult fgv_do_surface_create(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_surface_create_in *in,
+			       struct fgv_surface_create_out *out)
+{
+	(void)session, (void)in;
+	out->texture = add_texture();
+	out->number = out->texture;
+	return (CUresult)HOST_GET(status[request->op]);
+}
+
+CUresult fgv_do_texture_destroy(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_texture_destroy_in *in)
+{
+	(void)session, (void)request;
+	in->texture->kind = 0;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,126 @@
+/*
+ * The handlers of the operations on texture and surface objects; see handlers.c. What a
+ * kernel gets is the driver's number; the guest names it here by a handle, so that the driver
+ * is never asked to destroy what it has not made.
+ */
+#include "backend/vgpu/session.h"
+
+#include <string.h>
+#include "common/texel.h"
+
+static bool set_resource(CUDA_RESOURCE_DESC *resource, const struct fgv_texture_create_in *in)
+{
+	resource->resType = (CUresourcetype)in->type;
+	switch (in->type) {
+	case CU_RESOURCE_TYPE_ARRAY:
+		if (!in->array || in->array->array.levels_count)
+			return false;
+		resource->res.array.hArray = (CUarray)in->array->array.gpu;
+		return true;
+	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		if (!in->array || !in->array->array.levels_count)
+			return false;
+		resource->res.mipmap.hMipmappedArray = (CUmipmappedArray)in->array->array.gpu;
+		return true;
+	case CU_RESOURCE_TYPE_LINEAR:
+		resource->res.linear.devPtr = in->address;
+		resource->res.linear.format = (CUarray_format)in->format;
+		resource->res.linear.numChannels = in->channels;
+		resource->res.linear.sizeInBytes = in->size[0];
+		return fgv_texel_bytes(in->format, in->channels) > 0;
+	case CU_RESOURCE_TYPE_PITCH2D:
+		resource->res.pitch2D.devPtr = in->address;
+		resource->res.pitch2D.format = (CUarray_format)in->format;
+		resource->res.pitch2D.numChannels = in->channels;
+		resource->res.pitch2D.width = in->size[0];
+		resource->res.pitch2D.height = in->size[1];
+		resource->res.pitch2D.pitchInBytes = in->size[2];
+		return fgv_texel_bytes(in->format, in->channels) > 0;
+	default:
+		return false;
+	}
+}
+
+static bool set_reading(CUDA_TEXTURE_DESC *how, const struct fgv_texture_create_in *in)
+{
+	const uint32_t known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+			       CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
+			       CU_TRSF_SEAMLESS_CUBEMAP;
+
+	for (int i = 0; i < 3; i++) {
+		if (in->address_modes[i] > CU_TR_ADDRESS_MODE_BORDER)
+			return false;
+		how->addressMode[i] = (CUaddress_mode)in->address_modes[i];
+	}
+	if (in->filter > CU_TR_FILTER_MODE_LINEAR || in->mipmap_filter > CU_TR_FILTER_MODE_LINEAR ||
+	    (in->flags & ~known))
+		return false;
+	how->filterMode = (CUfilter_mode)in->filter;
+	how->mipmapFilterMode = (CUfilter_mode)in->mipmap_filter;
+	how->flags = in->flags;
+	how->maxAnisotropy = in->anisotropy;
+	how->mipmapLevelBias = in->lod[0];
+	how->minMipmapLevelClamp = in->lod[1];
+	how->maxMipmapLevelClamp = in->lod[2];
+	memcpy(how->borderColor, in->border, sizeof(how->borderColor));
+	return true;
+}
+
+/* An object for @number; what it was made of may go before it does. */
+static CUresult add(struct fgv_session *session, uint64_t number, bool is_surface, uint32_t *handle)
+{
+	struct fgv_object *object = fgv_handles_add(&session->handles, FGV_KIND_TEXTURE);
+
+	if (!object) {
+		session->gpu->ops->texture_destroy(session->gpu, number, is_surface);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	object->texture.number = number;
+	object->texture.is_surface = is_surface;
+	*handle = object->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_texture_create(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_texture_create_in *in,
+			       struct fgv_texture_create_out *out)
+{
+	CUresult status = fgv_session_take_deferred(session);
+	CUDA_RESOURCE_DESC resource = {.flags = 0};
+	CUDA_TEXTURE_DESC how = {.flags = 0};
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!set_resource(&resource, in) || !set_reading(&how, in))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = session->gpu->ops->texture_create(session->gpu, &resource, &how, &out->number);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return add(session, out->number, false, &out->texture);
+}
+
+CUresult fgv_do_surface_create(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_surface_create_in *in,
+			       struct fgv_surface_create_out *out)
+{
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!in->array || in->array->array.levels_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	status =
+		session->gpu->ops->surface_create(session->gpu, in->array->array.gpu, &out->number);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return add(session, out->number, true, &out->texture);
+}
+
+CUresult fgv_do_texture_destroy(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_texture_destroy_in *in)
+{
+	(void)request;
+	return fgv_session_remove(session, in->texture);
+}
