@@ -200,6 +200,19 @@ const struct fgv_slot *fgv_lanes_next(struct fgv_lanes *lanes, uint32_t *number)
 	return &best->head;
 }
 
+const struct fgv_slot *fgv_lanes_next_of(struct fgv_lanes *lanes, uint16_t op, uint32_t *number)
+{
+	for (uint32_t i = 0; i < lanes->attached_count; i++) {
+		struct lane *lane = lanes->attached[i];
+
+		if (!look(lane) || lane->head.op != op)
+			continue;
+		*number = lane->number;
+		return &lane->head;
+	}
+	return NULL;
+}
+
 static void account(struct fgv_lanes *lanes, struct lane *lane)
 {
 	lanes->executed++;

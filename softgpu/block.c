@@ -391,7 +391,7 @@ static void init_warp(struct block *block, struct warp *w, uint32_t index, const
 		init_tids(w, block);
 }
 
-static void init_block(struct block *block, const struct code *code)
+void fgv_softgpu_block_start(struct block *block, const struct code *code)
 {
 	block->alive = block->threads;
 	block->fault = CUDA_SUCCESS;
@@ -427,26 +427,34 @@ static bool unblock(struct block *block)
 	return any;
 }
 
+CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code)
+{
+	bool progress = false;
+
+	for (uint32_t i = 0; i < block->warps_count; i++) {
+		if (!block->warps[i].alive)
+			continue;
+		progress |= run_warp(&block->warps[i]);
+		if (block->fault != CUDA_SUCCESS)
+			return block->fault;
+	}
+	if (__atomic_load_n(block->stop, __ATOMIC_RELAXED))
+		return CUDA_ERROR_LAUNCH_FAILED;
+	/* Threads wait for a barrier that nobody is left to come to. */
+	if (!progress && !unblock(block)) {
+		block->fault_code = code;
+		return block->fault = CUDA_ERROR_LAUNCH_FAILED;
+	}
+	return block->alive ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
 CUresult fgv_softgpu_block_run(struct block *block, const struct code *code)
 {
-	init_block(block, code);
-	while (block->alive) {
-		bool progress = false;
+	CUresult result;
 
-		for (uint32_t i = 0; i < block->warps_count; i++) {
-			if (!block->warps[i].alive)
-				continue;
-			progress |= run_warp(&block->warps[i]);
-			if (block->fault != CUDA_SUCCESS)
-				return block->fault;
-		}
-		if (__atomic_load_n(block->stop, __ATOMIC_RELAXED))
-			return CUDA_ERROR_LAUNCH_FAILED;
-		/* Threads wait for a barrier that nobody is left to come to. */
-		if (!progress && !unblock(block)) {
-			block->fault_code = code;
-			return block->fault = CUDA_ERROR_LAUNCH_FAILED;
-		}
-	}
-	return CUDA_SUCCESS;
+	fgv_softgpu_block_start(block, code);
+	do {
+		result = fgv_softgpu_block_turn(block, code);
+	} while (result == CUDA_ERROR_NOT_READY);
+	return result;
 }

@@ -61,6 +61,7 @@ struct launch {
 	uint32_t grid[3];
 	uint32_t block[3];
 	uint32_t dynamic_bytes;
+	uint64_t workspace; /* of a cooperative grid, on the device; 0: it is none */
 };
 
 /* Where rows of a box are: the first one, and how far others are from it. */
@@ -161,6 +162,7 @@ struct softgpu {
 	pthread_cond_t job_ready;
 	pthread_cond_t job_done;
 	uint64_t job_serial;
+	uint64_t grid_workspace; /* for cooperative grids; 0: none yet. The dispatcher's */
 	struct job job;
 	struct softgpu_stream default_stream;
 };

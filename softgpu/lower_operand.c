@@ -196,6 +196,8 @@ static const struct {
 	{"%globaltimer_lo", SREG_GLOBALTIMER_LO, false},
 	{"%globaltimer_hi", SREG_GLOBALTIMER_HI, false},
 	{"%gridid", SREG_GRIDID, true},
+	{"%envreg1", SREG_WORKSPACE_HI, false},
+	{"%envreg2", SREG_WORKSPACE_LO, false},
 	{"%dynamic_smem_size", SREG_DYNAMIC_SMEM, false},
 	{"%total_smem_size", SREG_TOTAL_SMEM, false},
 	{"%aggr_smem_size", SREG_TOTAL_SMEM, false},
@@ -233,7 +235,7 @@ static int find_sreg(const struct ptx_operand *op)
 		if (!strcmp(sregs[i].name, name))
 			return (int)sregs[i].sreg;
 	}
-	/* %envreg0 to 31 and the performance counters read as zero. */
+	/* The other %envreg and the performance counters read as zero. */
 	if (!strncmp(name, "%envreg", 7) || !strncmp(name, "%pm", 3))
 		return SREG_ZERO;
 	return -1;

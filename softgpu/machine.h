@@ -220,6 +220,7 @@ struct block {
 	unsigned worker; /* shown as %smid */
 	unsigned workers;
 	uint64_t grid_id;
+	uint64_t workspace; /* of a cooperative grid */
 	const uint8_t *param;
 	uint8_t *shared;
 	uint8_t *local;
@@ -304,6 +305,10 @@ void fgv_softgpu_barriers_check(struct block *block);
 const struct insn *fgv_softgpu_switch_split(struct warp *w);
 /* Runs a block to its end; the fault, or CUDA_SUCCESS. */
 CUresult fgv_softgpu_block_run(struct block *block, const struct code *code);
+
+/* The same in turns, between which others run: CUDA_ERROR_NOT_READY while it is not at its end. */
+void fgv_softgpu_block_start(struct block *block, const struct code *code);
+CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code);
 
 /*
  * One lane's access, for what is rare: @address is generic. A pointer to @size

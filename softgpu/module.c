@@ -8,8 +8,7 @@
 static CUresult create_program(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
 			       size_t log_len, struct program **program)
 {
-	CUresult result =
-		fgv_program_create(&gpu->memory, ptx, count, log, log_len, program);
+	CUresult result = fgv_program_create(&gpu->memory, ptx, count, log, log_len, program);
 
 	if (result != CUDA_SUCCESS || !(*program)->uses_heap)
 		return result;
@@ -142,6 +141,9 @@ const struct softgpu_function_info *softgpu_function_info(const struct softgpu_f
 	return &function->info;
 }
 
+/* The compiler's code uses the second word. */
+#define WORKSPACE_BYTES 256
+
 static CUresult check_launch(const struct code *code, const uint32_t grid[3],
 			     const uint32_t block[3], uint32_t dynamic_bytes)
 {
@@ -165,27 +167,82 @@ static CUresult check_launch(const struct code *code, const uint32_t grid[3],
 	return CUDA_SUCCESS;
 }
 
-CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
-			const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
-			struct softgpu_stream *stream, void *const *args)
+static CUresult launch(struct softgpu *gpu, struct softgpu_function *function,
+		       const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+		       struct softgpu_stream *stream, void *const *args, uint64_t workspace)
 {
 	const struct code *code = function->code;
-	CUresult result = fgv_queue_fault(gpu);
-	struct command *command;
+	struct command *command = fgv_queue_new(COMMAND_LAUNCH, code->param_bytes);
 
-	if (result == CUDA_SUCCESS)
-		result = check_launch(code, grid, block, shared_bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	command = fgv_queue_new(COMMAND_LAUNCH, code->param_bytes);
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	command->launch.code = code;
 	memcpy(command->launch.grid, grid, sizeof(command->launch.grid));
 	memcpy(command->launch.block, block, sizeof(command->launch.block));
 	command->launch.dynamic_bytes = shared_bytes;
+	command->launch.workspace = workspace;
 	for (uint32_t i = 0; i < code->params_count; i++)
 		memcpy(command->param + code->params[i].offset, args[i], code->params[i].bytes);
 	fgv_queue_submit(gpu, command, stream);
 	return CUDA_SUCCESS;
+}
+
+CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
+			const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+			struct softgpu_stream *stream, void *const *args)
+{
+	CUresult result = fgv_queue_fault(gpu);
+
+	if (result == CUDA_SUCCESS)
+		result = check_launch(function->code, grid, block, shared_bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return launch(gpu, function, grid, block, shared_bytes, stream, args, 0);
+}
+
+/*
+ * What the blocks of a grid count in when they wait for each other. One for all grids: one
+ * runs at a time, and leaves it as the next may find it.
+ */
+static CUresult need_workspace(struct softgpu *gpu, struct softgpu_stream *stream)
+{
+	CUresult result;
+
+	if (gpu->grid_workspace)
+		return CUDA_SUCCESS;
+	result = softgpu_mem_alloc(gpu, WORKSPACE_BYTES, &gpu->grid_workspace);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return softgpu_fill(gpu, gpu->grid_workspace, WORKSPACE_BYTES, 0, 1, WORKSPACE_BYTES, 1,
+			    stream);
+}
+
+static bool has_room(const struct softgpu *gpu, const uint32_t grid[3], const uint32_t block[3])
+{
+	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+	int per_processor = 0, threads_each = 0;
+
+	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &per_processor);
+	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads_each);
+	return blocks <= (uint64_t)per_processor * gpu->workers_count &&
+	       blocks * threads <= (uint64_t)threads_each * gpu->workers_count;
+}
+
+CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function *function,
+				    const uint32_t grid[3], const uint32_t block[3],
+				    uint32_t shared_bytes, struct softgpu_stream *stream,
+				    void *const *args)
+{
+	CUresult result = fgv_queue_fault(gpu);
+
+	if (result == CUDA_SUCCESS)
+		result = check_launch(function->code, grid, block, shared_bytes);
+	if (result == CUDA_SUCCESS && !has_room(gpu, grid, block))
+		result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	if (result == CUDA_SUCCESS)
+		result = need_workspace(gpu, stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return launch(gpu, function, grid, block, shared_bytes, stream, args, gpu->grid_workspace);
 }

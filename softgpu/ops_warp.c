@@ -55,6 +55,10 @@ static u64 uniform_sreg(const struct warp *w, unsigned sreg)
 		return b->shared_bytes;
 	case SREG_DYNAMIC_BASE:
 		return b->shared_bytes - b->dynamic_bytes;
+	case SREG_WORKSPACE_HI:
+		return b->workspace >> 32;
+	case SREG_WORKSPACE_LO:
+		return (u32)b->workspace;
 	case SREG_ONE:
 		return 1;
 	default:

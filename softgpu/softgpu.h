@@ -113,6 +113,15 @@ CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
 			struct softgpu_stream *stream, void *const *args);
 
 /*
+ * The same for a kernel whose blocks may wait for each other: they take turns.
+ * CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE for more blocks than the device has room for.
+ */
+CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function *function,
+				    const uint32_t grid[3], const uint32_t block[3],
+				    uint32_t shared_bytes, struct softgpu_stream *stream,
+				    void *const *args);
+
+/*
  * Queues a copy or a fill. The engine is not needed for these. Device addresses
  * are checked when queued (CUDA_ERROR_INVALID_VALUE where they are not inside one
  * allocation or registered range); host memory must stay until it is done.

@@ -41,6 +41,14 @@ static void release_area(struct area *area)
 	area->base = NULL;
 }
 
+static void release_areas(struct worker *worker)
+{
+	release_area(&worker->frames);
+	release_area(&worker->local);
+	release_area(&worker->shared);
+	release_area(&worker->warps);
+}
+
 /* Sets a worker's block up for a kernel. */
 static bool prepare(struct worker *worker, const struct job *job)
 {
@@ -64,6 +72,7 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->worker = worker->index;
 	b->workers = worker->gpu->workers_count;
 	b->grid_id = job->number;
+	b->workspace = launch->workspace;
 	b->stop = &worker->gpu->job.stop;
 	b->system = &worker->gpu->system;
 	b->textures = &worker->gpu->textures;
@@ -117,15 +126,36 @@ static void keep_fault(struct worker *worker, CUresult code)
 	pthread_mutex_unlock(&gpu->job_lock);
 }
 
+/* One that was only told to stop has nothing to say. */
+static void give_up(struct worker *worker, struct job *job, CUresult result)
+{
+	if (worker->block.fault != CUDA_SUCCESS)
+		keep_fault(worker, result);
+	__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+}
+
+/* There is no memory to run blocks in. */
+static void refuse(struct worker *worker, struct job *job)
+{
+	worker->block.fault_code = job->launch->code;
+	worker->block.fault_insn = NULL;
+	keep_fault(worker, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+}
+
+static void place(struct block *b, uint64_t n)
+{
+	b->ctaid[0] = (uint32_t)(n % b->nctaid[0]);
+	b->ctaid[1] = (uint32_t)(n / b->nctaid[0] % b->nctaid[1]);
+	b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
+}
+
 static void run_blocks(struct worker *worker, struct job *job)
 {
 	struct block *b = &worker->block;
 
 	if (!prepare(worker, job)) {
-		b->fault_code = job->launch->code;
-		b->fault_insn = NULL;
-		keep_fault(worker, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-		__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+		refuse(worker, job);
 		return;
 	}
 	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
@@ -134,17 +164,56 @@ static void run_blocks(struct worker *worker, struct job *job)
 
 		if (n >= job->blocks)
 			return;
-		b->ctaid[0] = (uint32_t)(n % b->nctaid[0]);
-		b->ctaid[1] = (uint32_t)(n / b->nctaid[0] % b->nctaid[1]);
-		b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
+		place(b, n);
 		result = fgv_softgpu_block_run(b, job->launch->code);
-		if (result != CUDA_SUCCESS) {
-			/* One that was only told to stop has nothing to say. */
-			if (b->fault != CUDA_SUCCESS)
-				keep_fault(worker, result);
-			__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
+		if (result != CUDA_SUCCESS)
+			give_up(worker, job, result);
+	}
+}
+
+/* Each block has a worker's memory to itself, and the calling thread goes round. */
+static void take_turns(struct worker *blocks, uint64_t count, struct job *job)
+{
+	const struct code *code = job->launch->code;
+	uint64_t left = count;
+
+	while (left > 0 && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
+		for (uint64_t n = 0; n < count; n++) {
+			struct worker *each = &blocks[n];
+			CUresult result;
+
+			if (!each->block.alive)
+				continue;
+			result = fgv_softgpu_block_turn(&each->block, code);
+			if (result == CUDA_SUCCESS)
+				left--;
+			else if (result != CUDA_ERROR_NOT_READY)
+				return give_up(each, job, result);
 		}
 	}
+}
+
+static void run_together(struct softgpu *gpu, struct job *job)
+{
+	struct worker *blocks = calloc(job->blocks, sizeof(*blocks));
+	bool ready = blocks;
+
+	for (uint64_t n = 0; ready && n < job->blocks; n++) {
+		blocks[n].gpu = gpu;
+		blocks[n].index = (unsigned)(n % gpu->workers_count);
+		ready = prepare(&blocks[n], job);
+		if (ready) {
+			place(&blocks[n].block, n);
+			fgv_softgpu_block_start(&blocks[n].block, job->launch->code);
+		}
+	}
+	if (ready)
+		take_turns(blocks, job->blocks, job);
+	else
+		refuse(&gpu->workers[0], job);
+	for (uint64_t n = 0; blocks && n < job->blocks; n++)
+		release_areas(&blocks[n]);
+	free(blocks);
 }
 
 static bool stopping(const struct softgpu *gpu)
@@ -205,6 +274,11 @@ CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	struct job job = {.launch = launch, .param = param, .number = number, .blocks = blocks};
 
+	if (launch->workspace) {
+		publish(gpu, &job, 0);
+		run_together(gpu, &gpu->job);
+		return fgv_queue_fault(gpu);
+	}
 	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, gpu->workers_count) - 1);
 	run_blocks(&gpu->workers[0], &gpu->job);
 	retire(gpu);
@@ -248,10 +322,7 @@ void fgv_workers_stop(struct softgpu *gpu)
 
 		if (worker->started)
 			pthread_join(worker->thread, NULL);
-		release_area(&worker->frames);
-		release_area(&worker->local);
-		release_area(&worker->shared);
-		release_area(&worker->warps);
+		release_areas(worker);
 	}
 	free(gpu->workers);
 	gpu->workers = NULL;

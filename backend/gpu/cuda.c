@@ -296,21 +296,45 @@ static CUresult cuda_function_attribute(struct fgv_gpu *gpu, struct fgv_gpu_func
  */
 #define SHARED_UNASKED (48u * 1024)
 
-static CUresult cuda_launch(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
-			    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
-			    struct fgv_gpu_stream *stream, void **params)
+/* Makes *@stream the one to launch in, and lets the function have so much shared memory. */
+static CUresult begin_launch(struct cuda *cuda, struct fgv_gpu_function *function,
+			     uint32_t shared_bytes, struct fgv_gpu_stream **stream)
 {
-	struct cuda *cuda = cuda_of(gpu);
-	CUresult status = begin(cuda, &stream);
+	CUresult status = begin(cuda, stream);
 
 	if (status == CUDA_SUCCESS && shared_bytes > SHARED_UNASKED)
 		status = cuda->driver->function_set_attribute(
 			(CUfunction)function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
 			(int)fgv_min_u64(shared_bytes, INT_MAX));
+	return status;
+}
+
+static CUresult cuda_launch(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+			    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
+			    struct fgv_gpu_stream *stream, void **params)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	CUresult status = begin_launch(cuda, function, shared_bytes, &stream);
+
 	if (status != CUDA_SUCCESS)
 		return status;
 	return cuda->driver->launch((CUfunction)function, grid[0], grid[1], grid[2], block[0],
 				    block[1], block[2], shared_bytes, stream->handle, params, NULL);
+}
+
+static CUresult cuda_launch_cooperative(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+					const uint32_t grid[3], const uint32_t block[3],
+					uint32_t shared_bytes, struct fgv_gpu_stream *stream,
+					void **params)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	CUresult status = begin_launch(cuda, function, shared_bytes, &stream);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return cuda->driver->launch_cooperative((CUfunction)function, grid[0], grid[1], grid[2],
+						block[0], block[1], block[2], shared_bytes,
+						stream->handle, params);
 }
 
 static CUresult cuda_stream_query(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream)
@@ -431,6 +455,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.function_param = cuda_function_param,
 	.function_attribute = cuda_function_attribute,
 	.launch = cuda_launch,
+	.launch_cooperative = cuda_launch_cooperative,
 	.stream_create = fgv_cuda_stream_create,
 	.stream_destroy = fgv_cuda_stream_destroy,
 	.stream_query = cuda_stream_query,

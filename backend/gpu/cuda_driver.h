@@ -60,6 +60,7 @@
 	X(function_attribute, cuFuncGetAttribute)                                                  \
 	X(function_set_attribute, cuFuncSetAttribute)                                              \
 	X(launch, cuLaunchKernel)                                                                  \
+	X(launch_cooperative, cuLaunchCooperativeKernel)                                           \
 	X(stream_create, cuStreamCreateWithPriority)                                               \
 	X(stream_destroy, cuStreamDestroy)                                                         \
 	X(stream_query, cuStreamQuery)                                                             \

@@ -138,6 +138,11 @@ struct fgv_gpu_ops {
 	CUresult (*launch)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
 			   const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
 			   struct fgv_gpu_stream *stream, void **params);
+	/* All blocks run at once; CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE if they can't. */
+	CUresult (*launch_cooperative)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				       const uint32_t grid[3], const uint32_t block[3],
+				       uint32_t shared_bytes, struct fgv_gpu_stream *stream,
+				       void **params);
 
 	CUresult (*stream_create)(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				  struct fgv_gpu_stream **stream);

@@ -284,6 +284,15 @@ static CUresult soft_launch(struct fgv_gpu *gpu, struct fgv_gpu_function *functi
 			      shared_bytes, stream_of(stream), params);
 }
 
+static CUresult soft_launch_cooperative(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+					const uint32_t grid[3], const uint32_t block[3],
+					uint32_t shared_bytes, struct fgv_gpu_stream *stream,
+					void **params)
+{
+	return softgpu_launch_cooperative(gpu_of(gpu), (struct softgpu_function *)function, grid,
+					  block, shared_bytes, stream_of(stream), params);
+}
+
 /* One queue for all streams: nothing that flags or priorities could change. */
 static CUresult soft_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				   struct fgv_gpu_stream **stream)
@@ -481,6 +490,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.function_param = soft_function_param,
 	.function_attribute = soft_function_attribute,
 	.launch = soft_launch,
+	.launch_cooperative = soft_launch_cooperative,
 	.stream_create = soft_stream_create,
 	.stream_destroy = soft_stream_destroy,
 	.stream_query = soft_stream_query,

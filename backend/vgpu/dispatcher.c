@@ -131,24 +131,71 @@ static bool may_run(struct fgv_session *session, uint16_t op)
 	return !is_work(op) || fgv_gate_is_open(&session->gate);
 }
 
+/* Executes the request whose message has been copied, unless it has to wait for a function. */
+static int run(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+{
+	switch (fgv_stall_judge(session, request, session->message, len)) {
+	case FGV_HELD_RUN:
+		return execute(session, request, len);
+	case FGV_HELD_HOLD:
+		return fgv_stall_add(session, request, session->message, len);
+	case FGV_HELD_NOT_READY:
+		fgv_account_add(&session->account->round_trips, 1);
+		return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
+	}
+	return 0;
+}
+
+/*
+ * After a function has returned: runs what waited for it. What the gate does not let through
+ * goes on waiting, and is looked at again.
+ */
+static int run_stalled(struct fgv_session *session)
+{
+	struct fgv_stall *stall = &session->stall;
+	uint32_t count = fgv_stall_begin_look(stall);
+	int done = 0, err = 0;
+
+	for (uint32_t i = 0; i < count && err >= 0; i++) {
+		struct fgv_held_request *entry = fgv_held_take(&stall->waiting);
+		struct fgv_request *request = &entry->request;
+
+		memcpy(session->message, entry->message, entry->len + 1);
+		if (fgv_stall_judge(session, request, session->message, entry->len) ==
+		    FGV_HELD_HOLD) {
+			err = fgv_stall_add(session, request, session->message, entry->len);
+		} else if (may_run(session, request->op)) {
+			err = execute(session, request, entry->len);
+			done++;
+		} else {
+			err = fgv_stall_add(session, request, session->message, entry->len);
+			stall->look = true;
+		}
+		free(entry);
+	}
+	return err < 0 ? err : done;
+}
+
 /* Runs the first of those held: 1, 0 if there is none that may run, or a negative errno. */
 static int run_held(struct fgv_session *session)
 {
 	struct fgv_held_request *entry = fgv_held_first(&session->held);
 	int err;
 
-	if (!entry || !may_run(session, entry->request.op))
+	if (!entry || fgv_stall_is_full(&session->stall) || !may_run(session, entry->request.op))
 		return 0;
 	fgv_held_take(&session->held);
 	memcpy(session->message, entry->message, entry->len + 1);
-	err = execute(session, &entry->request, entry->len);
+	err = run(session, &entry->request, entry->len);
 	free(entry);
 	return err < 0 ? err : 1;
 }
 
 static bool has_room_for_reply(const struct fgv_session *session, uint32_t lane)
 {
-	return session->waits.in_lane[lane] + session->held.in_lane[lane] < FGV_REPLY_SLOTS;
+	return session->waits.in_lane[lane] + session->held.in_lane[lane] +
+		       session->stall.waiting.in_lane[lane] <
+	       FGV_REPLY_SLOTS;
 }
 
 /* Runs the request whose message has been copied, or holds it. */
@@ -162,7 +209,7 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 		way = FGV_HELD_HOLD;
 	switch (way) {
 	case FGV_HELD_RUN:
-		return execute(session, request, len);
+		return run(session, request, len);
 	case FGV_HELD_HOLD:
 		return fgv_held_add(&session->held, request, session->message, len);
 	case FGV_HELD_NOT_READY:
@@ -172,15 +219,28 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 	return 0;
 }
 
+/*
+ * What comes next from the lanes, NULL if nothing can be taken. Where all is full of what waits
+ * for functions, the guest must still be able to say that one has returned.
+ */
+static const struct fgv_slot *look_into_lanes(struct fgv_session *session, uint32_t *lane)
+{
+	if (fgv_stall_is_full(&session->stall))
+		return fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, lane);
+	if (fgv_held_is_full(&session->held))
+		return NULL;
+	return fgv_lanes_next(session->lanes, lane);
+}
+
 /* Takes the next request from the lanes: 1, 0 if there is none to take, or a negative errno. */
 static int take_next(struct fgv_session *session)
 {
 	struct fgv_request request = {0};
-	const struct fgv_slot *slot = fgv_lanes_next(session->lanes, &request.lane);
+	const struct fgv_slot *slot = look_into_lanes(session, &request.lane);
 	uint32_t len;
 	int err;
 
-	if (!slot || fgv_held_is_full(&session->held))
+	if (!slot)
 		return 0;
 	request.op = slot->op;
 	request.vcpu = slot->vcpu;
@@ -204,16 +264,29 @@ static int run_next(struct fgv_session *session)
 	return err ? err : take_next(session);
 }
 
+/* Sends the replies that are due: how many, or a negative errno. */
+static int poll_waits(struct fgv_session *session)
+{
+	int sent = session->waits.count > 0 ? fgv_waits_poll(session) : 0;
+	int told = sent < 0 ? sent : fgv_stall_poll(session);
+
+	return told < 0 ? told : sent + told;
+}
+
 /* One turn: how much was done, or a negative errno. */
 static int turn(struct fgv_session *session)
 {
 	int done = 0, err = 1;
 
 	session->gate.blocked = false;
-	while (done < BATCH && (err = run_next(session)) > 0)
+	if (session->stall.look) {
+		err = run_stalled(session);
+		done = err;
+	}
+	while (err >= 0 && done < BATCH && (err = run_next(session)) > 0)
 		done++;
-	if (err >= 0 && session->waits.count > 0) {
-		err = fgv_waits_poll(session);
+	if (err >= 0) {
+		err = poll_waits(session);
 		done += err;
 	}
 	if (err >= 0) {
@@ -263,13 +336,16 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 /* Whether something has happened that might have come before the announcement to sleep. */
 static int look_again(struct fgv_session *session, int completion_fd)
 {
+	uint32_t lane;
 	int err = 0;
 
 	if (completion_fd >= 0) {
 		session->gpu->ops->arm(session->gpu);
-		err = fgv_waits_poll(session) + fgv_gate_turn(session);
+		err = poll_waits(session) + fgv_gate_turn(session);
 	}
-	if (err == 0 && !fgv_held_is_full(&session->held))
+	if (err == 0 && fgv_stall_is_full(&session->stall))
+		err = fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, &lane) != NULL;
+	else if (err == 0 && !fgv_held_is_full(&session->held))
 		err = fgv_lanes_any_ordered(session->lanes);
 	return err ? err : fgv_gate_has_news(&session->gate);
 }
@@ -291,6 +367,9 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 		return 0;
 	if (is_on_gpu && completion_fd < 0)
 		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
+	/* Which lane the one request that can be taken comes by is not known. */
+	if (fgv_stall_is_full(&session->stall))
+		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
 	if (!fgv_held_is_full(&session->held))
 		fgv_park_announce(&head->host_parked);
 	fgv_park_announce(&session->gate.grant->parked);

@@ -24,7 +24,6 @@ static const CUdevice_attribute withheld[] = {
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
 	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
 	CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
 	CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -378,8 +377,9 @@ static uint64_t threads(const uint32_t extent[3])
 	return (uint64_t)extent[0] * extent[1] * extent[2];
 }
 
-CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
-		       const struct fgv_launch_in *in)
+/* Checks the arguments of a launch, points session->params at them, and says how much it is. */
+static CUresult begin_launch(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_launch_in *in)
 {
 	const struct fgv_object *function = in->function;
 	const uint8_t *arg = in->args;
@@ -394,6 +394,37 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 	}
 	request->subject = function->handle;
 	request->amount = threads(in->grid) * threads(in->block);
-	return session->gpu->ops->launch(session->gpu, function->function.gpu, in->grid, in->block,
-					 in->shared_bytes, stream_of(in->stream), session->params);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
+		       const struct fgv_launch_in *in)
+{
+	CUresult status = begin_launch(session, request, in);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return session->gpu->ops->launch(session->gpu, in->function->function.gpu, in->grid,
+					 in->block, in->shared_bytes, stream_of(in->stream),
+					 session->params);
+}
+
+CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_request *request,
+				   const struct fgv_launch_cooperative_in *in)
+{
+	const struct fgv_launch_in plain = {
+		.function = in->function,
+		.param_count = in->param_count,
+		.args = in->args,
+		.args_len = in->args_len,
+		.grid = {in->grid[0], in->grid[1], in->grid[2]},
+		.block = {in->block[0], in->block[1], in->block[2]},
+	};
+	CUresult status = begin_launch(session, request, &plain);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return session->gpu->ops->launch_cooperative(
+		session->gpu, in->function->function.gpu, in->grid, in->block, in->shared_bytes,
+		stream_of(in->stream), session->params);
 }

@@ -29,6 +29,7 @@ CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *r
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	object->stream = stream;
+	object->is_blocking = !(in->flags & CU_STREAM_NON_BLOCKING);
 	out->stream = object->handle;
 	return CUDA_SUCCESS;
 }

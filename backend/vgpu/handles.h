@@ -54,6 +54,10 @@ struct fgv_object {
 			bool is_surface;
 		} texture;
 	};
+	bool is_blocking; /* a stream that waits for the legacy one */
+	/* Marks of stall.h, on streams and events; on events alone. */
+	uint64_t stalled;
+	uint64_t awaited;
 };
 
 struct fgv_handle_slot {

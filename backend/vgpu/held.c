@@ -19,16 +19,14 @@ void fgv_held_fini(struct fgv_held *held)
 		free(fgv_held_take(held));
 }
 
-/* None of this was checked yet: what is no operation has no properties. */
-static const struct fgv_op_info *info_of(uint16_t op)
+const struct fgv_op_info *fgv_held_info(uint16_t op)
 {
 	static const struct fgv_op_info unknown = {.stream_off = FGV_OP_NO_STREAM};
 
 	return op <= FGV_OP_MAX && fgv_op_infos[op].name ? &fgv_op_infos[op] : &unknown;
 }
 
-/* A handle in a message; 0 where the message is too short to have it. */
-static uint32_t handle_at(const uint8_t *message, uint32_t len, size_t off)
+uint32_t fgv_held_handle_at(const uint8_t *message, uint32_t len, size_t off)
 {
 	uint32_t handle = 0;
 
@@ -44,12 +42,12 @@ static bool has_work_in(const struct fgv_held *held, uint32_t stream)
 
 	STAILQ_FOREACH(request, &held->list, link)
 	{
-		const struct fgv_op_info *info = info_of(request->request.op);
+		const struct fgv_op_info *info = fgv_held_info(request->request.op);
 
 		if (!info->work)
 			continue;
 		if (!stream || info->stream_off == FGV_OP_NO_STREAM ||
-		    handle_at(request->message, request->len, info->stream_off) == stream)
+		    fgv_held_handle_at(request->message, request->len, info->stream_off) == stream)
 			return true;
 	}
 	return false;
@@ -62,8 +60,8 @@ static bool has_record_of(const struct fgv_held *held, uint32_t event)
 	STAILQ_FOREACH(request, &held->list, link)
 	{
 		if (request->request.op == FGV_OP_EVENT_RECORD &&
-		    handle_at(request->message, request->len,
-			      offsetof(struct fgv_event_record_request, event)) == event)
+		    fgv_held_handle_at(request->message, request->len,
+				       offsetof(struct fgv_event_record_request, event)) == event)
 			return true;
 	}
 	return false;
@@ -77,15 +75,15 @@ enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_r
 		return FGV_HELD_HOLD;
 	switch (request->op) {
 	case FGV_OP_STREAM_QUERY:
-		return has_work_in(held,
-				   handle_at(message, len,
-					     offsetof(struct fgv_stream_query_request, stream)))
+		return has_work_in(held, fgv_held_handle_at(
+						 message, len,
+						 offsetof(struct fgv_stream_query_request, stream)))
 			       ? FGV_HELD_NOT_READY
 			       : FGV_HELD_RUN;
 	case FGV_OP_EVENT_QUERY:
-		return has_record_of(held,
-				     handle_at(message, len,
-					       offsetof(struct fgv_event_query_request, event)))
+		return has_record_of(held, fgv_held_handle_at(
+						   message, len,
+						   offsetof(struct fgv_event_query_request, event)))
 			       ? FGV_HELD_NOT_READY
 			       : FGV_HELD_RUN;
 	case FGV_OP_MEM_ALLOC:
@@ -93,7 +91,7 @@ enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_r
 		/* What the program has freed is free for it. */
 		return held->frees ? FGV_HELD_HOLD : FGV_HELD_RUN;
 	default:
-		return info_of(request->op)->apart ? FGV_HELD_RUN : FGV_HELD_HOLD;
+		return fgv_held_info(request->op)->apart ? FGV_HELD_RUN : FGV_HELD_HOLD;
 	}
 }
 
@@ -112,7 +110,7 @@ int fgv_held_add(struct fgv_held *held, const struct fgv_request *request, const
 	held->count++;
 	held->bytes += len;
 	held->frees += request->op == FGV_OP_MEM_FREE;
-	held->in_lane[request->lane] += info_of(request->op)->call;
+	held->in_lane[request->lane] += fgv_held_info(request->op)->call;
 	return 0;
 }
 
@@ -124,6 +122,6 @@ struct fgv_held_request *fgv_held_take(struct fgv_held *held)
 	held->count--;
 	held->bytes -= entry->len;
 	held->frees -= entry->request.op == FGV_OP_MEM_FREE;
-	held->in_lane[entry->request.lane] -= info_of(entry->request.op)->call;
+	held->in_lane[entry->request.lane] -= fgv_held_info(entry->request.op)->call;
 	return entry;
 }

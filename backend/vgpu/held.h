@@ -51,6 +51,11 @@ enum fgv_held_way {
 enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_request *request,
 				 const uint8_t *message, uint32_t len);
 
+/* The properties of an operation that was not checked yet; without a name: there is none. */
+const struct fgv_op_info *fgv_held_info(uint16_t op);
+/* A handle in a message that was not; 0 where the message is too short to have it. */
+uint32_t fgv_held_handle_at(const uint8_t *message, uint32_t len, size_t off);
+
 /* Appends a copy. -ENOMEM. */
 int fgv_held_add(struct fgv_held *held, const struct fgv_request *request, const uint8_t *message,
 		 uint32_t len);

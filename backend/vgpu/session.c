@@ -13,6 +13,7 @@ int fgv_session_init(struct fgv_session *session)
 {
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
+	fgv_stall_init(&session->stall);
 	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
 	fgv_mapped_init(&session->mapped);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
@@ -50,6 +51,7 @@ static void remove_all(struct fgv_session *session)
 void fgv_session_fini(struct fgv_session *session)
 {
 	fgv_held_fini(&session->held);
+	fgv_stall_fini(session);
 	fgv_waits_fini(session);
 	remove_all(session);
 	fgv_mapped_fini(&session->mapped, session->gpu);

@@ -14,6 +14,7 @@
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/quota.h"
+#include "backend/vgpu/stall.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
 
@@ -47,6 +48,7 @@ struct fgv_session {
 	struct fgv_waits waits;
 	struct fgv_gate gate;
 	struct fgv_held held;
+	struct fgv_stall stall;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	uint64_t image_bytes; /* of the modules that are loaded */

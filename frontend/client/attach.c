@@ -125,8 +125,11 @@ static CUresult know_device(struct fgv_lane *lane)
 CUresult fgv_lane_take(struct fgv_lane **lane)
 {
 	struct fgv_client *client;
-	CUresult res = fgv_session_open(&client);
+	CUresult res;
 
+	if (fgv_thread_self.forbidden)
+		return CUDA_ERROR_NOT_PERMITTED;
+	res = fgv_session_open(&client);
 	if (!res)
 		res = (CUresult)fgv_thread_watch();
 	if (!res)

@@ -30,6 +30,7 @@
 		cudaErrorNotSupported;                                                             \
 	})
 
+struct fgv_device_info;
 struct fgv_kernel;
 
 /* This thread's lane, as fgv_lane_enter(), with the runtime's code. */
@@ -60,6 +61,10 @@ cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel);
 
 /* What the loading of a kernel ended with, as CUDA says it. */
 cudaError_t fgv_kernel_error(CUresult res);
+
+/* How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds. */
+cudaError_t fgv_occupancy(const struct fgv_kernel *kernel, const struct fgv_device_info *info,
+			  int block_size, size_t shared_bytes, int *blocks);
 
 /* Of the compiler's own, declared nowhere for C. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);

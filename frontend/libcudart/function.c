@@ -181,15 +181,29 @@ static void fill_function(cudaOccFuncAttributes *attr, const struct fgv_kernel *
 	};
 }
 
+cudaError_t fgv_occupancy(const struct fgv_kernel *kernel, const struct fgv_device_info *info,
+			  int block_size, size_t shared_bytes, int *blocks)
+{
+	cudaOccDeviceState state = {.cacheConfig = CACHE_PREFER_NONE};
+	cudaOccFuncAttributes attributes;
+	cudaOccDeviceProp prop;
+	cudaOccResult result;
+
+	fill_device(&prop, info);
+	fill_function(&attributes, kernel, &prop);
+	state.carveoutConfig = carveout(kernel);
+	if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &prop, &attributes, &state, block_size,
+						    shared_bytes))
+		return cudaErrorUnknown;
+	*blocks = result.activeBlocksPerMultiprocessor;
+	return cudaSuccess;
+}
+
 static cudaError_t occupancy(int *blocks, const void *func, int block_size, size_t shared_bytes,
 			     unsigned flags)
 {
 	const struct fgv_device_info *info;
-	cudaOccDeviceState state = {.cacheConfig = CACHE_PREFER_NONE};
-	cudaOccFuncAttributes attributes;
 	struct fgv_kernel *kernel;
-	cudaOccDeviceProp prop;
-	cudaOccResult result;
 	cudaError_t error;
 
 	if (!blocks || (flags & ~(unsigned)cudaOccupancyDisableCachingOverride))
@@ -199,14 +213,7 @@ static cudaError_t occupancy(int *blocks, const void *func, int block_size, size
 		return error;
 	if (block_size <= 0)
 		return cudaErrorInvalidValue;
-	fill_device(&prop, info);
-	fill_function(&attributes, kernel, &prop);
-	state.carveoutConfig = carveout(kernel);
-	if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &prop, &attributes, &state, block_size,
-						    shared_bytes))
-		return cudaErrorUnknown;
-	*blocks = result.activeBlocksPerMultiprocessor;
-	return cudaSuccess;
+	return fgv_occupancy(kernel, info, block_size, shared_bytes, blocks);
 }
 
 FGV_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks,

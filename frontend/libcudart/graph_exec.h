@@ -7,11 +7,16 @@
 
 #include "frontend/libcudart/graph.h"
 
-/* Gives the node that was made from @node other parameters of the same kind. */
+/* Gives the node that was made from @node other parameters, of the same kind. */
 cudaError_t fgv_exec_set(cudaGraphExec_t exec, cudaGraphNode_t node,
 			 const struct cudaGraphNodeParams *params);
 
-/* The same for @node itself; cudaErrorInvalidValue for NULL or another kind. */
+/* A new node with @params, which may be NULL. */
+cudaError_t fgv_graph_add_node(cudaGraphNode_t *name, cudaGraph_t graph,
+			       const cudaGraphNode_t *before, size_t count,
+			       const struct cudaGraphNodeParams *params);
+
+/* As fgv_exec_set(), for @node itself. cudaErrorInvalidValue for NULL or another kind. */
 cudaError_t fgv_node_set(struct fgv_node *node, const struct cudaGraphNodeParams *params);
 
 #endif

@@ -46,21 +46,28 @@ static cudaError_t add_after(struct fgv_graph *graph, struct fgv_node *const *be
 	return error;
 }
 
-static cudaError_t add(cudaGraphNode_t *name, cudaGraph_t graph, const cudaGraphNode_t *before,
-		       size_t count, const struct cudaGraphNodeParams *params)
+cudaError_t fgv_graph_add_node(cudaGraphNode_t *name, cudaGraph_t graph,
+			       const cudaGraphNode_t *before, size_t count,
+			       const struct cudaGraphNodeParams *params)
 {
 	struct fgv_graph *found = fgv_graph_of(graph);
 	struct fgv_node **nodes;
 	cudaError_t error;
 
 	if (!name || !found || !params)
-		return fgv_error_set(cudaErrorInvalidValue);
+		return cudaErrorInvalidValue;
 	error = find_all(before, count, &nodes);
-	if (!error) {
-		error = add_after(found, nodes, count, params, name);
-		free(nodes);
-	}
-	return fgv_error_set(error);
+	if (error)
+		return error;
+	error = add_after(found, nodes, count, params, name);
+	free(nodes);
+	return error;
+}
+
+static cudaError_t add(cudaGraphNode_t *name, cudaGraph_t graph, const cudaGraphNode_t *before,
+		       size_t count, const struct cudaGraphNodeParams *params)
+{
+	return fgv_error_set(fgv_graph_add_node(name, graph, before, count, params));
 }
 
 cudaError_t fgv_node_set(struct fgv_node *node, const struct cudaGraphNodeParams *params)

@@ -11,6 +11,7 @@
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
+#include "frontend/libcudart/host_func.h"
 
 static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p)
 {
@@ -147,6 +148,11 @@ void fgv_work_free(struct fgv_work *work)
 
 /* --- What a capture has recorded --------------------------------------------- */
 
+_Static_assert(sizeof(struct fgv_launch_request) == sizeof(struct fgv_launch_cooperative_request) &&
+		       offsetof(struct fgv_launch_request, grid) ==
+			       offsetof(struct fgv_launch_cooperative_request, grid),
+	       "both launches are described alike");
+
 static void describe_launch(const struct fgv_recorder *recorder, struct cudaGraphNodeParams *params)
 {
 	const struct fgv_launch_request *request = (const void *)recorder->first->message;
@@ -212,6 +218,7 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 
 	switch (first->run ? 0 : first->op) {
 	case FGV_OP_LAUNCH:
+	case FGV_OP_LAUNCH_COOPERATIVE:
 		describe_launch(recorder, params);
 		break;
 	case FGV_OP_FILL:
@@ -229,7 +236,9 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 		params->eventWait.event = (cudaEvent_t)recorder->subject;
 		break;
 	default:
-		describe_copy(first, params);
+		params->type = cudaGraphNodeTypeHost;
+		if (!fgv_host_func_describe(first, &params->host))
+			describe_copy(first, params);
 	}
 }
 

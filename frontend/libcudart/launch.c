@@ -20,6 +20,7 @@ struct launch {
 	size_t shared_bytes;
 	cudaStream_t stream;
 	void **args;
+	bool cooperative; /* all blocks run at once */
 };
 
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel)
@@ -57,6 +58,24 @@ static cudaError_t too_many_threads(const struct fgv_kernel *kernel, uint32_t th
 	return cudaErrorInvalidValue;
 }
 
+/* Whether all blocks of a cooperative launch are there at once. */
+static cudaError_t check_room(const struct fgv_kernel *kernel, const struct launch *launch,
+			      const struct fgv_device_info *info, int threads)
+{
+	uint64_t blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
+	int processors = fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	int each = 0;
+	cudaError_t error;
+
+	if (!fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH))
+		return cudaErrorNotSupported;
+	error = fgv_occupancy(kernel, info, threads, launch->shared_bytes, &each);
+	if (error)
+		return error;
+	return blocks > (uint64_t)each * (uint64_t)processors ? cudaErrorCooperativeLaunchTooLarge
+							      : cudaSuccess;
+}
+
 static cudaError_t check(const struct fgv_kernel *kernel, const struct launch *launch,
 			 const struct fgv_device_info *info)
 {
@@ -75,7 +94,7 @@ static cudaError_t check(const struct fgv_kernel *kernel, const struct launch *l
 		return cudaErrorInvalidValue;
 	if (kernel->info->param_count && !launch->args)
 		return cudaErrorInvalidValue;
-	return cudaSuccess;
+	return launch->cooperative ? check_room(kernel, launch, info, (int)threads) : cudaSuccess;
 }
 
 /* The arguments, each padded with zeros to 8 bytes. */
@@ -103,12 +122,18 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 {
 	const uint32_t grid[3] = {launch->grid.x, launch->grid.y, launch->grid.z};
 	const uint32_t block[3] = {launch->block.x, launch->block.y, launch->block.z};
+	uint32_t shared_bytes = (uint32_t)launch->shared_bytes;
 	void *args;
 
 	if (__builtin_expect(lane->recorder != NULL, 0))
 		lane->recorder->subject = kernel;
-	args = fgv_begin_launch(lane, kernel->function, grid, block, (uint32_t)launch->shared_bytes,
-				stream, kernel->info->param_count, kernel->args_len);
+	if (__builtin_expect(launch->cooperative, 0))
+		args = fgv_begin_launch_cooperative(lane, kernel->function, grid, block,
+						    shared_bytes, stream, kernel->info->param_count,
+						    kernel->args_len);
+	else
+		args = fgv_begin_launch(lane, kernel->function, grid, block, shared_bytes, stream,
+					kernel->info->param_count, kernel->args_len);
 	if (!args)
 		return cudaErrorInvalidValue;
 	copy_args(args, kernel->info, launch->args);
@@ -153,7 +178,16 @@ static cudaError_t launch_kernel(const void *func, const struct launch *launch)
 FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 					size_t sharedMem, cudaStream_t stream)
 {
-	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args};
+	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args, false};
+
+	return fgv_error_set(launch_kernel(func, &launch));
+}
+
+FGV_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim,
+						   void **args, size_t sharedMem,
+						   cudaStream_t stream)
+{
+	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args, true};
 
 	return fgv_error_set(launch_kernel(func, &launch));
 }
@@ -161,7 +195,7 @@ FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blo
 FGV_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 					  size_t shared, cudaStream_t stream)
 {
-	const struct launch launch = {grid, block, shared, stream, args};
+	const struct launch launch = {grid, block, shared, stream, args, false};
 
 	return fgv_error_set(launch_kernel(kernel, &launch));
 }
@@ -177,8 +211,11 @@ FGV_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return fgv_error_set(error);
 }
 
-/* Whether an attribute asks for nothing but an ordinary launch. */
-static bool is_plain(const cudaLaunchAttribute *attribute)
+/*
+ * Whether a launch can be as an attribute asks. Who allows a kernel to begin before the one
+ * before it ends does not demand it.
+ */
+static bool apply(const cudaLaunchAttribute *attribute, struct launch *launch)
 {
 	const cudaLaunchAttributeValue *v = &attribute->val;
 
@@ -186,13 +223,15 @@ static bool is_plain(const cudaLaunchAttribute *attribute)
 	case cudaLaunchAttributeIgnore:
 	case cudaLaunchAttributePriority:
 	case cudaLaunchAttributePreferredSharedMemoryCarveout:
+	case cudaLaunchAttributeAccessPolicyWindow:
+	case cudaLaunchAttributeSynchronizationPolicy:
+	case cudaLaunchAttributeProgrammaticStreamSerialization:
 		return true;
 	case cudaLaunchAttributeCooperative:
-		return !v->cooperative;
+		launch->cooperative = v->cooperative;
+		return true;
 	case cudaLaunchAttributeClusterDimension:
 		return v->clusterDim.x <= 1 && v->clusterDim.y <= 1 && v->clusterDim.z <= 1;
-	case cudaLaunchAttributeProgrammaticStreamSerialization:
-		return !v->programmaticStreamSerializationAllowed;
 	default:
 		return false;
 	}
@@ -205,7 +244,7 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 	if (!config || (config->numAttrs && !config->attrs))
 		return cudaErrorInvalidValue;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
-		if (!is_plain(&config->attrs[i]))
+		if (!apply(&config->attrs[i], &launch))
 			return FGV_NOT_SUPPORTED("attributes of cudaLaunchKernelExC");
 	}
 	launch.grid = config->gridDim;

@@ -284,6 +284,29 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 	return status_of(request);
 }
 
+CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_request *request,
+				   const struct fgv_launch_cooperative_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}
+
+CUresult fgv_do_host_func(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_host_func_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}
+
+CUresult fgv_do_host_func_next(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_host_func_next_in *in,
+			       struct fgv_host_func_next_out *out)
+{
+	UNUSED, (void)in;
+	out->number = 0;
+	return status_of(request);
+}
+
 CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_stream_create_in *in,
 			      struct fgv_stream_create_out *out)

@@ -173,7 +173,7 @@ START_TEST(extended_launch)
 	config.numAttrs = 1;
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
 	attribute.val.cooperative = 1;
-	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorNotSupported);
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
 	attribute.id = cudaLaunchAttributeClusterDimension;
 	attribute.val.clusterDim.x = attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);

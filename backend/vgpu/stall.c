@@ -1,0 +1,323 @@
+/*
+ * Pending functions, the requests that wait for them, and the operations of both.
+ */
+#include "backend/vgpu/stall.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/vgpu/session.h"
+
+void fgv_stall_init(struct fgv_stall *stall)
+{
+	memset(stall, 0, sizeof(*stall));
+	fgv_held_init(&stall->waiting);
+	STAILQ_INIT(&stall->funcs);
+	stall->generation = 1;
+}
+
+static void drop(struct fgv_session *session, struct fgv_host_func *func)
+{
+	struct fgv_stall *stall = &session->stall;
+
+	STAILQ_REMOVE(&stall->funcs, func, fgv_host_func, link);
+	stall->func_count--;
+	if (func->fence) {
+		session->gpu->ops->fence_put(session->gpu, func->fence);
+		session->waits.on_gpu--;
+		stall->fences--;
+	}
+	if (func->stream)
+		fgv_session_put(session, func->stream);
+	free(func);
+}
+
+void fgv_stall_fini(struct fgv_session *session)
+{
+	struct fgv_stall *stall = &session->stall;
+
+	while (!STAILQ_EMPTY(&stall->funcs))
+		drop(session, STAILQ_FIRST(&stall->funcs));
+	fgv_held_fini(&stall->waiting);
+}
+
+/* --- Marks ------------------------------------------------------------------- */
+
+static void mark_stream(struct fgv_stall *stall, struct fgv_object *stream)
+{
+	if (!stream)
+		stall->legacy_mark = stall->generation;
+	else
+		stream->stalled = stall->generation;
+	if (stream && stream->is_blocking)
+		stall->blocking_mark = stall->generation;
+}
+
+/* The legacy stream and those that are blocking wait for each other. */
+static bool is_stream_marked(const struct fgv_stall *stall, const struct fgv_object *stream)
+{
+	bool legacy = stall->legacy_mark == stall->generation;
+
+	if (!stream)
+		return legacy || stall->blocking_mark == stall->generation;
+	return stream->stalled == stall->generation || (stream->is_blocking && legacy);
+}
+
+/* What a message, not checked yet, names at @off. False: nothing that there is. */
+static bool find_object(struct fgv_session *session, enum fgv_kind kind, const uint8_t *message,
+			uint32_t len, size_t off, struct fgv_object **object)
+{
+	uint32_t handle = fgv_held_handle_at(message, len, off);
+
+	*object = handle ? fgv_session_lookup(session, kind, handle) : NULL;
+	return *object || (kind == FGV_KIND_STREAM && !handle);
+}
+
+/* Where operations on events have theirs; the second one only event_elapsed. */
+static bool event_offsets(uint16_t op, size_t offs[2])
+{
+	switch (op) {
+	case FGV_OP_EVENT_RECORD:
+		offs[0] = offs[1] = offsetof(struct fgv_event_record_request, event);
+		return true;
+	case FGV_OP_STREAM_WAIT_EVENT:
+		offs[0] = offs[1] = offsetof(struct fgv_stream_wait_event_request, event);
+		return true;
+	case FGV_OP_EVENT_SYNC:
+		offs[0] = offs[1] = offsetof(struct fgv_event_sync_request, event);
+		return true;
+	case FGV_OP_EVENT_QUERY:
+		offs[0] = offs[1] = offsetof(struct fgv_event_query_request, event);
+		return true;
+	case FGV_OP_EVENT_DESTROY:
+		offs[0] = offs[1] = offsetof(struct fgv_event_destroy_request, event);
+		return true;
+	case FGV_OP_EVENT_ELAPSED:
+		offs[0] = offsetof(struct fgv_event_elapsed_request, start);
+		offs[1] = offsetof(struct fgv_event_elapsed_request, end);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A record that waits holds up who looks at the event; a wait that waits, the next record. */
+static bool is_event_marked(const struct fgv_stall *stall, const struct fgv_object *event,
+			    uint16_t op)
+{
+	if (event->stalled == stall->generation)
+		return true;
+	return (op == FGV_OP_EVENT_RECORD || op == FGV_OP_EVENT_DESTROY) &&
+	       event->awaited == stall->generation;
+}
+
+static bool is_any_event_marked(struct fgv_session *session, uint16_t op, const uint8_t *message,
+				uint32_t len)
+{
+	struct fgv_object *event;
+	size_t offs[2];
+
+	if (!event_offsets(op, offs))
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (find_object(session, FGV_KIND_EVENT, message, len, offs[i], &event) &&
+		    is_event_marked(&session->stall, event, op))
+			return true;
+	}
+	return false;
+}
+
+/* What has neither stream nor event has to do with all work. */
+static bool must_wait(struct fgv_session *session, uint16_t op, const uint8_t *message,
+		      uint32_t len)
+{
+	const struct fgv_op_info *info = fgv_held_info(op);
+	struct fgv_object *stream;
+	size_t offs[2];
+
+	if (is_any_event_marked(session, op, message, len))
+		return true;
+	if (info->stream_off == FGV_OP_NO_STREAM)
+		return info->name && !event_offsets(op, offs);
+	return find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &stream) &&
+	       is_stream_marked(&session->stall, stream);
+}
+
+enum fgv_held_way fgv_stall_judge(struct fgv_session *session, const struct fgv_request *request,
+				  const uint8_t *message, uint32_t len)
+{
+	struct fgv_stall *stall = &session->stall;
+	uint16_t op = request->op;
+
+	if (!fgv_stall_is_used(stall))
+		return FGV_HELD_RUN;
+	if (fgv_held_info(op)->call && stall->lane_marks[request->lane] == stall->generation)
+		return FGV_HELD_HOLD;
+	if (op == FGV_OP_MEM_ALLOC || op == FGV_OP_MEM_INFO)
+		return stall->waiting.frees ? FGV_HELD_HOLD : FGV_HELD_RUN;
+	if (fgv_held_info(op)->apart || !must_wait(session, op, message, len))
+		return FGV_HELD_RUN;
+	return op == FGV_OP_STREAM_QUERY || op == FGV_OP_EVENT_QUERY ? FGV_HELD_NOT_READY
+								     : FGV_HELD_HOLD;
+}
+
+static void mark_request(struct fgv_session *session, const struct fgv_request *request,
+			 const uint8_t *message, uint32_t len)
+{
+	const struct fgv_op_info *info = fgv_held_info(request->op);
+	struct fgv_stall *stall = &session->stall;
+	struct fgv_object *object;
+	size_t offs[2];
+
+	if (info->call)
+		stall->lane_marks[request->lane] = stall->generation;
+	if (info->work && info->stream_off != FGV_OP_NO_STREAM &&
+	    find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &object))
+		mark_stream(stall, object);
+	if (!info->work || !event_offsets(request->op, offs) ||
+	    !find_object(session, FGV_KIND_EVENT, message, len, offs[0], &object))
+		return;
+	if (request->op == FGV_OP_EVENT_RECORD)
+		object->stalled = stall->generation;
+	else
+		object->awaited = stall->generation;
+}
+
+int fgv_stall_add(struct fgv_session *session, const struct fgv_request *request,
+		  const uint8_t *message, uint32_t len)
+{
+	mark_request(session, request, message, len);
+	return fgv_held_add(&session->stall.waiting, request, message, len);
+}
+
+uint32_t fgv_stall_begin_look(struct fgv_stall *stall)
+{
+	struct fgv_host_func *func;
+
+	stall->look = false;
+	stall->generation++;
+	STAILQ_FOREACH(func, &stall->funcs, link)
+	{
+		mark_stream(stall, func->stream);
+	}
+	return stall->waiting.count;
+}
+
+/* --- Functions --------------------------------------------------------------- */
+
+CUresult fgv_do_host_func(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_host_func_in *in)
+{
+	struct fgv_stall *stall = &session->stall;
+	struct fgv_host_func *func;
+	CUresult status;
+
+	(void)request;
+	if (stall->func_count >= FGV_FUNCTIONS_PENDING_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	func = calloc(1, sizeof(*func));
+	if (!func)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = session->gpu->ops->fence(session->gpu, in->stream ? in->stream->stream : NULL,
+					  &func->fence);
+	if (status != CUDA_SUCCESS) {
+		free(func);
+		return status;
+	}
+	func->number = in->number;
+	func->stream = in->stream;
+	if (func->stream)
+		fgv_object_get(func->stream);
+	STAILQ_INSERT_TAIL(&stall->funcs, func, link);
+	stall->func_count++;
+	stall->fences++;
+	session->waits.on_gpu++;
+	mark_stream(stall, func->stream);
+	return CUDA_SUCCESS;
+}
+
+static void finish(struct fgv_session *session, uint64_t number)
+{
+	struct fgv_host_func *func;
+
+	STAILQ_FOREACH(func, &session->stall.funcs, link)
+	{
+		if (func->told && func->number == number) {
+			drop(session, func);
+			session->stall.look = true;
+			return;
+		}
+	}
+}
+
+CUresult fgv_do_host_func_next(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_host_func_next_in *in,
+			       struct fgv_host_func_next_out *out)
+{
+	struct fgv_stall *stall = &session->stall;
+
+	(void)out;
+	if (stall->is_asked)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (in->done)
+		finish(session, in->done);
+	stall->is_asked = true;
+	stall->asked = *request;
+	return FGV_PENDING;
+}
+
+static void look_at_fences(struct fgv_session *session)
+{
+	const struct fgv_gpu_ops *ops = session->gpu->ops;
+	struct fgv_host_func *func;
+
+	STAILQ_FOREACH(func, &session->stall.funcs, link)
+	{
+		if (!func->fence)
+			continue;
+		func->status = ops->fence_query(session->gpu, func->fence);
+		if (func->status == CUDA_ERROR_NOT_READY)
+			continue;
+		ops->fence_put(session->gpu, func->fence);
+		func->fence = NULL;
+		session->waits.on_gpu--;
+		session->stall.fences--;
+	}
+}
+
+static int tell(struct fgv_session *session, struct fgv_host_func *func)
+{
+	struct fgv_stall *stall = &session->stall;
+	struct fgv_host_func_next_reply data = {.number = func->number};
+	struct fgv_reply reply = {
+		.op = stall->asked.op,
+		.call = stall->asked.call,
+		.status = func->status,
+		.data = &data,
+		.len = sizeof(data),
+	};
+
+	func->told = true;
+	stall->is_asked = false;
+	return fgv_session_reply(session, stall->asked.lane, &reply);
+}
+
+int fgv_stall_poll(struct fgv_session *session)
+{
+	struct fgv_stall *stall = &session->stall;
+	struct fgv_host_func *func;
+	int err;
+
+	if (stall->fences)
+		look_at_fences(session);
+	if (!stall->is_asked)
+		return 0;
+	STAILQ_FOREACH(func, &stall->funcs, link)
+	{
+		if (func->fence || func->told)
+			continue;
+		err = tell(session, func);
+		return err < 0 ? err : 1;
+	}
+	return 0;
+}

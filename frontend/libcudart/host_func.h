@@ -1,0 +1,15 @@
+/*
+ * Functions of the program in the order of a stream.
+ */
+#ifndef FGV_LIBCUDART_HOST_FUNC_H
+#define FGV_LIBCUDART_HOST_FUNC_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#include "frontend/client/record.h"
+
+/* Which function @record calls; false if it does something else. */
+bool fgv_host_func_describe(const struct fgv_record *record, struct cudaHostNodeParamsV2 *params);
+
+#endif
