@@ -39,7 +39,7 @@ int fgv_log_move(void)
 	if (fd < 0)
 		return -errno;
 	logger.fd = fd;
-	return 0;
+	return fd;
 }
 
 void fgv_log_flatten(char *text)

@@ -22,7 +22,7 @@ void fgv_log_init(const char *name);
 
 /*
  * Has lines go where standard error leads now, whatever becomes of that. Before threads
- * start. A negative errno.
+ * start. The descriptor that they go to, or a negative errno.
  */
 int fgv_log_move(void);
 

@@ -7,13 +7,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include <sanitizer/common_interface_defs.h>
+#endif
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "backend/vgpu/session.h"
 #include "common/log.h"
 #include "common/util.h"
+
+/* What a sanitizer has to say of this process is no text of the guest's. */
+static void keep_reports(int fd)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	__sanitizer_set_report_fd((void *)(intptr_t)fd);
+#else
+	(void)fd;
+#endif
+}
 
 static int descriptor_of(unsigned file)
 {
@@ -43,8 +55,10 @@ static int open_file(struct fgv_console_file *file, int descriptor)
 
 int fgv_console_init(struct fgv_console *console)
 {
-	int err = fgv_log_move();
+	int log_fd = fgv_log_move();
+	int err = log_fd < 0 ? log_fd : 0;
 
+	keep_reports(log_fd);
 	for (unsigned i = 0; err == 0 && i < FGV_ARRAY_LEN(console->files); i++)
 		err = open_file(&console->files[i], descriptor_of(i));
 	return err;
