@@ -69,6 +69,7 @@ struct program {
 	struct code **functions;
 	uint32_t functions_count;
 	bool indirect; /* there are calls by address */
+	bool uses_reserved; /* libraries' part of shared memory */
 	bool uses_heap;
 };
 

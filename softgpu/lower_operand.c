@@ -199,6 +199,7 @@ static const struct {
 	{"%envreg1", SREG_WORKSPACE_HI, false},
 	{"%envreg2", SREG_WORKSPACE_LO, false},
 	{"%dynamic_smem_size", SREG_DYNAMIC_SMEM, false},
+	{"%reserved_smem_offset_1", SREG_RESERVED_SMEM_1, false},
 	{"%total_smem_size", SREG_TOTAL_SMEM, false},
 	{"%aggr_smem_size", SREG_TOTAL_SMEM, false},
 	{"%cluster_ctarank", SREG_ZERO, false},
@@ -247,6 +248,7 @@ static uint32_t load_sreg(struct lower *l, int sreg, unsigned size)
 	uint32_t place = fgv_lower_temp(l, wide);
 	struct draft *d = fgv_lower_emit(l, wide == 8 ? OP_sreg64 : OP_sreg);
 
+	l->program->uses_reserved |= sreg == SREG_RESERVED_SMEM_1;
 	d->insn.aux = (uint8_t)sreg;
 	d->insn.o[0] = place;
 	if (size == 2) {

@@ -87,6 +87,9 @@ struct param_place {
 };
 
 /* A function ready to run. */
+/* Bytes of shared memory that cooperative groups have to themselves, as from sm_80 on. */
+#define RESERVED_SHARED 1024u
+
 struct code {
 	const char *name;
 	uint64_t token; /* its address, as PTX programs see it */
@@ -107,6 +110,8 @@ struct code {
 	const char *missing;
 	unsigned missing_line;
 	/* Kernels only. */
+	bool reserves;	       /* something in its module uses what is libraries' own */
+	int target;	       /* 75 for sm_75 */
 	uint32_t shared_bytes; /* static */
 	uint32_t dynamic_base; /* where dynamic shared memory begins */
 	uint32_t max_threads;  /* of a block, as the program says; 0: it does not */
@@ -214,7 +219,8 @@ struct block {
 	uint32_t warps_count;
 	uint32_t local_bytes;	/* per thread */
 	uint32_t frame_bytes;	/* per warp */
-	uint32_t shared_bytes;	/* static and dynamic */
+	uint32_t shared_bytes;	/* static and dynamic, and at their end: */
+	uint32_t reserved_bytes; /* what is libraries' own, with what aligns it */
 	uint32_t dynamic_bytes; /* of them dynamic */
 	uint32_t param_bytes;
 	unsigned worker; /* shown as %smid */

@@ -52,9 +52,11 @@ static u64 uniform_sreg(const struct warp *w, unsigned sreg)
 	case SREG_DYNAMIC_SMEM:
 		return b->dynamic_bytes;
 	case SREG_TOTAL_SMEM:
-		return b->shared_bytes;
+		return b->shared_bytes - b->reserved_bytes;
 	case SREG_DYNAMIC_BASE:
-		return b->shared_bytes - b->dynamic_bytes;
+		return b->shared_bytes - b->reserved_bytes - b->dynamic_bytes;
+	case SREG_RESERVED_SMEM_1:
+		return b->shared_bytes - RESERVED_SHARED;
 	case SREG_WORKSPACE_HI:
 		return b->workspace >> 32;
 	case SREG_WORKSPACE_LO:

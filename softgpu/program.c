@@ -163,6 +163,15 @@ static struct code *add_code(struct build *b, const char *name)
 	return code;
 }
 
+/* What a module was compiled for; libraries choose among their kernels by it. */
+static int target_of(const struct ptx_module *module)
+{
+	int target = 0;
+
+	sscanf(module->target, "sm_%d", &target);
+	return target;
+}
+
 static void define_function(struct build *b, size_t module, const struct ptx_function *f)
 {
 	struct symbol *s;
@@ -185,6 +194,7 @@ static void define_function(struct build *b, size_t module, const struct ptx_fun
 	if (!s->code)
 		return;
 	s->code->entry = f->entry;
+	s->code->target = target_of(b->modules[module]);
 	fgv_lower_signature(&b->lower, s->code, f);
 	if (f->entry && !fgv_softgpu_map_put(&b->program->pool, &b->program->exports, s->name, s))
 		fgv_lower_fail(&b->lower, "out of memory");
@@ -378,6 +388,7 @@ static CUresult build_all(struct build *b)
 	for (uint32_t i = 0; i < b->program->functions_count; i++) {
 		if (!b->program->functions[i]->visit)
 			total(b->program, b->program->functions[i], 0);
+		b->program->functions[i]->reserves = b->program->uses_reserved;
 	}
 	require_callees(b);
 	return b->lower.failed ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;

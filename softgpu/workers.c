@@ -67,6 +67,10 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->dynamic_bytes = launch->dynamic_bytes;
 	b->shared_bytes = launch->dynamic_bytes ? code->dynamic_base + launch->dynamic_bytes
 						: code->shared_bytes;
+	if (code->reserves) {
+		b->reserved_bytes = RESERVED_SHARED + (-b->shared_bytes & 15);
+		b->shared_bytes += b->reserved_bytes;
+	}
 	b->param_bytes = code->param_bytes;
 	b->param = job->param;
 	b->worker = worker->index;

@@ -694,6 +694,35 @@ START_TEST(shared_of_the_module)
 }
 END_TEST
 
+/* What libraries have for themselves lies behind all that the program has, and is not counted. */
+START_TEST(reserved_shared_memory)
+{
+	static const char text[] =
+		".version 9.0\n.target sm_86\n.address_size 64\n.extern .shared .b8 dyn[];\n"
+		".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<9>; .reg .b64 %rd1;\n"
+		"ld.param.u64 %rd1, [out]; mov.b32 %r1, 7; mov.u32 %r2, %reserved_smem_offset_1;\n"
+		"st.shared.u32 [dyn+96], %r1; st.shared.u32 [%r2+1020], %r2;\n"
+		"ld.shared.u32 %r3, [dyn+96]; ld.shared.u32 %r4, [%r2+1020];\n"
+		"mov.u32 %r5, %total_smem_size;\n"
+		"st.global.u32 [%rd1], %r3; st.global.u32 [%rd1+4], %r4;\n"
+		"st.global.u32 [%rd1+8], %r5; ret; }\n";
+	struct softgpu_function *f = load(text);
+	uint64_t address = alloc(12);
+	void *args[] = {&address};
+	uint32_t out[3];
+
+	ck_assert_int_eq(softgpu_function_info(f)->attributes[CU_FUNC_ATTRIBUTE_PTX_VERSION], 86);
+	ck_assert_int_eq(softgpu_function_info(f)->attributes[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
+			 0);
+	ck_assert_int_eq(launch(f, 1, 1, 100, args), CUDA_SUCCESS);
+	softgpu_copy_dtoh(gpu, out, address, sizeof(out), NULL);
+	ck_assert_int_eq(drain(), CUDA_SUCCESS);
+	ck_assert_uint_eq(out[0], 7);
+	ck_assert_uint_eq(out[1], 112);
+	ck_assert_uint_eq(out[2], 100);
+}
+END_TEST
+
 START_TEST(launch_limits)
 {
 	static const char text[] = HEAD ".visible .entry k() .maxntid 128 { ret; }\n";
@@ -899,6 +928,7 @@ static Suite *suite(void)
 	tcase_add_test(t, variables);
 	tcase_add_test(t, linked);
 	tcase_add_test(t, shared_of_the_module);
+	tcase_add_test(t, reserved_shared_memory);
 	tcase_add_loop_test(t, fault, 0, (int)(sizeof(faults) / sizeof(*faults)));
 	tcase_add_loop_test(t, bad_module, 0, (int)(sizeof(bad_modules) / sizeof(*bad_modules)));
 	suite_add_tcase(s, t);
