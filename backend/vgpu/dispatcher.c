@@ -173,6 +173,8 @@ static int run_stalled(struct fgv_session *session)
 		}
 		free(entry);
 	}
+	/* What ran late in the list may have been waited for early in it. */
+	stall->look |= done && stall->earlier;
 	return err < 0 ? err : done;
 }
 

@@ -127,7 +127,7 @@ static bool is_any_event_marked(struct fgv_session *session, uint16_t op, const 
 	return false;
 }
 
-/* What has neither stream nor event has to do with all work. */
+/* What has neither stream nor event has to do with all work before it. */
 static bool must_wait(struct fgv_session *session, uint16_t op, const uint8_t *message,
 		      uint32_t len)
 {
@@ -138,7 +138,8 @@ static bool must_wait(struct fgv_session *session, uint16_t op, const uint8_t *m
 	if (is_any_event_marked(session, op, message, len))
 		return true;
 	if (info->stream_off == FGV_OP_NO_STREAM)
-		return info->name && !event_offsets(op, offs);
+		return info->name && !event_offsets(op, offs) &&
+		       (session->stall.func_count || session->stall.earlier);
 	return find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &stream) &&
 	       is_stream_marked(&session->stall, stream);
 }
@@ -187,6 +188,7 @@ int fgv_stall_add(struct fgv_session *session, const struct fgv_request *request
 		  const uint8_t *message, uint32_t len)
 {
 	mark_request(session, request, message, len);
+	session->stall.earlier++;
 	return fgv_held_add(&session->stall.waiting, request, message, len);
 }
 
@@ -195,6 +197,7 @@ uint32_t fgv_stall_begin_look(struct fgv_stall *stall)
 	struct fgv_host_func *func;
 
 	stall->look = false;
+	stall->earlier = 0;
 	stall->generation++;
 	STAILQ_FOREACH(func, &stall->funcs, link)
 	{

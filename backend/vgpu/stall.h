@@ -36,6 +36,7 @@ struct fgv_host_func {
 
 struct fgv_stall {
 	struct fgv_held waiting; /* requests */
+	uint32_t earlier;	 /* of them, those before the one that is judged */
 	STAILQ_HEAD(, fgv_host_func) funcs;
 	uint32_t func_count;
 	uint32_t fences; /* of them, those whose work is not known to be done */

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <atomic>
+#include <pthread.h>
 #include <unistd.h>
 
 #define LONG_WORK (1u << 16)
@@ -133,6 +134,28 @@ static void much(struct fixture *f)
 	EXPECT_EQ(count, value_of(f->a));
 }
 
+static void *free_it(void *memory)
+{
+	CUDA(cudaFreeHost(memory));
+	return NULL;
+}
+
+/* Several threads wait for all work, and so for the function; then each goes on. */
+static void from_threads(struct fixture *f)
+{
+	const int count = 4;
+	pthread_t threads[count];
+	void *memory;
+
+	CUDA(cudaLaunchHostFunc(f->stream, rest, NULL));
+	for (int i = 0; i < count; i++) {
+		CUDA(cudaMallocHost(&memory, 4096));
+		pthread_create(&threads[i], NULL, free_it, memory);
+	}
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static std::atomic<int> counted;
 
 static void CUDART_CB count_up(void *arg)
@@ -245,9 +268,13 @@ int main(void)
 	CUDA(cudaMalloc(&f.b, sizeof(int)));
 	CUDA(cudaMalloc(&f.scratch, sizeof(unsigned)));
 	CUDA(cudaMallocHost(&f.visible, sizeof(int)));
+	/* Kernels are loaded at their first launch, which may wait for the device. */
+	LAUNCH(add<<<1, 1, 0, f.stream>>>(f.a, 1));
+	CUDA(cudaDeviceSynchronize());
 	in_order(&f);
 	beside(&f);
 	much(&f);
+	from_threads(&f);
 	callbacks(&f);
 	not_permitted(&f);
 	default_stream(&f);

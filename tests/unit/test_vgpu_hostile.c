@@ -367,7 +367,9 @@ START_TEST(sends_random_arguments)
 		uint8_t message[FGV_SLOT_INLINE + 64] = {0};
 		uint32_t len, status;
 
-		if (!fgv_op_infos[op].name)
+		/* What waits for a function that never returns has no reply: never_returns. */
+		if (!fgv_op_infos[op].name || op == FGV_OP_HOST_FUNC ||
+		    op == FGV_OP_HOST_FUNC_NEXT)
 			continue;
 		len = fgv_op_infos[op].request_len;
 		random_message(op, address, message, &seed);
@@ -380,6 +382,36 @@ START_TEST(sends_random_arguments)
 		if (op == FGV_OP_MEM_ALLOC && status == CUDA_SUCCESS)
 			address = reply[0];
 	}
+	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_uint_eq(lines, 0);
+}
+END_TEST
+
+/*
+ * Functions that the guest never returns from, and returns that nobody waits for: it stops
+ * nothing but its own work, and its session ends as any other.
+ */
+START_TEST(never_returns)
+{
+	struct fgv_host_func_request func = {.number = 5};
+	struct fgv_host_func_next_request next = {.done = 99};
+	struct fgv_fill_request fill = {.count = 16, .width = 1};
+	unsigned lines;
+	uint64_t number, size = 4096;
+
+	vgpu_start(&vgpu);
+	ck_assert(vgpu_post(&vgpu, 0, FGV_OP_MEM_ALLOC, &size, sizeof(size)));
+	ck_assert_int_eq(vgpu_wait(&vgpu, 0, &fill.address), CUDA_SUCCESS);
+	ck_assert(vgpu_post(&vgpu, 0, FGV_OP_HOST_FUNC, &func, sizeof(func)));
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_HOST_FUNC_NEXT, &next, sizeof(next)));
+	ck_assert_int_eq(vgpu_wait(&vgpu, 1, &number), CUDA_SUCCESS);
+	ck_assert_uint_eq(number, 5);
+	for (int i = 0; i < 200; i++)
+		ck_assert(vgpu_post(&vgpu, 0, FGV_OP_FILL, &fill, sizeof(fill)));
+	/* Not that function; then a second one asks for the next. */
+	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_HOST_FUNC_NEXT, &next, sizeof(next)));
+	ck_assert(vgpu_post(&vgpu, 2, FGV_OP_HOST_FUNC_NEXT, &next, sizeof(next)));
+	ck_assert_int_eq(vgpu_wait(&vgpu, 2, &number), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
 	ck_assert_uint_eq(lines, 0);
 }
@@ -538,6 +570,7 @@ int main(void)
 	tcase_set_timeout(chaos, 240);
 	tcase_add_loop_test(chaos, sends_random_slots, 0, SEEDS);
 	tcase_add_loop_test(chaos, sends_random_arguments, 0, SEEDS);
+	tcase_add_test(chaos, never_returns);
 	tcase_add_loop_test(chaos, scribbles_over_the_window, 0, 9);
 	tcase_add_loop_test(chaos, disconnects_at_work, 0, 12);
 	tcase_add_loop_test(chaos, disconnects_at_the_beginning, 0, 3);
