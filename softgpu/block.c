@@ -270,6 +270,41 @@ static bool is_complete(const struct block *block, const struct barrier *b)
 	return b->waiters && b->count >= (b->expected ? b->expected : block->alive);
 }
 
+static bool same_calls(const struct call_record *a, const struct call_record *b)
+{
+	while (a != b) {
+		if (!a || !b || a->code != b->code || a->frame != b->frame ||
+		    a->resume != b->resume)
+			return false;
+		a = a->caller;
+		b = b->caller;
+	}
+	return true;
+}
+
+/*
+ * Lanes that were let go wait in the same place as those that they left: they become one
+ * with split @index again, as what follows may be an operation of the whole warp.
+ */
+static void reunite(struct warp *w, unsigned index)
+{
+	struct split *s = &w->splits[index];
+
+	for (unsigned i = index + 1; i < w->splits_used; i++) {
+		struct split *other = &w->splits[i];
+		bool roots = s->parent == index && other->parent == i;
+
+		if (other->state != SPLIT_BARRIER || other->barrier != s->barrier ||
+		    other->pc != s->pc || other->join != s->join ||
+		    (!roots && other->parent != s->parent) || !same_calls(other->call, s->call))
+			continue;
+		s->mask |= other->mask;
+		free_calls(w, other->call, roots ? NULL : w->splits[s->parent].call);
+		w->splits[s->parent].children -= !roots;
+		other->state = SPLIT_FREE;
+	}
+}
+
 /* Everybody has come: those who sleep here go on, and the next round begins. */
 static void release(struct block *block, unsigned id)
 {
@@ -289,8 +324,10 @@ static void release(struct block *block, unsigned id)
 		for (unsigned k = 0; k < w->splits_used; k++) {
 			struct split *s = &w->splits[k];
 
-			if (s->state == SPLIT_BARRIER && s->barrier == id)
-				s->state = SPLIT_READY;
+			if (s->state != SPLIT_BARRIER || s->barrier != id)
+				continue;
+			reunite(w, k);
+			s->state = SPLIT_READY;
 		}
 	}
 }
@@ -333,10 +370,11 @@ const struct insn *fgv_softgpu_barrier_wait(struct warp *w, const struct insn *n
 	s->barrier = (uint8_t)id;
 	b->waiters++;
 	arrive(w, b, expected);
-	if (is_complete(w->block, b)) {
-		release(w->block, id);
+	if (!is_complete(w->block, b))
+		return fgv_softgpu_switch_split(w);
+	release(w->block, id);
+	if (s->state == SPLIT_READY && (s->mask & w->alive) == w->active)
 		return next;
-	}
 	return fgv_softgpu_switch_split(w);
 }
 

@@ -480,6 +480,35 @@ START_TEST(warp_wide)
 END_TEST
 
 /* All blocks on all workers: what is lost shows. */
+/* A warp that a long wait of one lane has divided is one again behind the next barrier. */
+START_TEST(whole_behind_a_barrier)
+{
+	static const char text[] = HEAD
+		".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+		".reg .pred %p<5>; .shared .align 4 .b32 flag; ld.param.u64 %rd1, [out];\n"
+		"mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;\n"
+		"mov.u32 %r2, 0; st.shared.u32 [flag], %r2; bar.sync 0;\n"
+		"setp.ne.u32 %p1, %r1, 0; @%p1 bra $not_first;\n"
+		"$wait: ld.volatile.shared.u32 %r3, [flag]; setp.eq.u32 %p2, %r3, 0;\n"
+		"@%p2 bra $wait;\n"
+		"$not_first: setp.ne.u32 %p3, %r1, 32; @%p3 bra $all;\n"
+		"$count: add.u32 %r2, %r2, 1; setp.lt.u32 %p4, %r2, 100000; @%p4 bra $count;\n"
+		"st.shared.u32 [flag], %r2;\n"
+		"$all: bar.sync 0; add.u32 %r5, %r1, 100; shfl.sync.bfly.b32 %r4, %r5, 1, 31, -1;\n"
+		"st.global.u32 [%rd1], %r4; ret; }\n";
+	struct softgpu_function *f = load(text);
+	uint64_t address = alloc(256);
+	void *args[] = {&address};
+	uint32_t out[64];
+
+	ck_assert_int_eq(launch(f, 1, 64, 0, args), CUDA_SUCCESS);
+	softgpu_copy_dtoh(gpu, out, address, sizeof(out), NULL);
+	ck_assert_int_eq(drain(), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 64; i++)
+		ck_assert_uint_eq(out[i], 100 + (i ^ 1));
+}
+END_TEST
+
 START_TEST(atomics)
 {
 	static const char text[] = HEAD
@@ -925,6 +954,7 @@ static Suite *suite(void)
 	tcase_add_test(t, warp_wide);
 	tcase_add_test(t, atomics);
 	tcase_add_test(t, lock_within_a_warp);
+	tcase_add_test(t, whole_behind_a_barrier);
 	tcase_add_test(t, variables);
 	tcase_add_test(t, linked);
 	tcase_add_test(t, shared_of_the_module);
