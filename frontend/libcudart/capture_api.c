@@ -170,9 +170,9 @@ static cudaError_t end_locked(const struct captured_stream *stream, struct captu
 		capture->is_invalid = true;
 		return cudaErrorStreamCaptureUnmatched;
 	}
+	*ends = capture;
 	if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != &fgv_thread_self)
 		return cudaErrorStreamCaptureWrongThread;
-	*ends = capture;
 	if (capture->is_invalid)
 		return cudaErrorStreamCaptureInvalidated;
 	return check_joined(stream);

@@ -19,15 +19,17 @@ static uint64_t address_of(const void *ptr)
 static cudaError_t allocate(void **ptr, size_t size, unsigned flags)
 {
 	struct fgv_lane *lane;
-	uint64_t address;
+	uint64_t address = 0;
 	cudaError_t error;
 
-	if (!ptr || !size || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+	if (!ptr || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
 		return cudaErrorInvalidValue;
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = fgv_error_from(fgv_hostmem_alloc(lane, size, FGV_RANGE_MANAGED, flags, &address));
+	if (size)
+		error = fgv_error_from(
+			fgv_hostmem_alloc(lane, size, FGV_RANGE_MANAGED, flags, &address));
 	fgv_lane_leave(lane);
 	if (!error)
 		*ptr = (void *)(uintptr_t)address;

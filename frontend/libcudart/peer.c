@@ -32,7 +32,7 @@ FGV_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int f
 		flags ? cudaErrorInvalidValue : check_pair(fgv_thread_self.device, peerDevice);
 
 	/* Only the device itself passes for one. */
-	return fgv_error_set(error ? error : cudaErrorInvalidDevice);
+	return fgv_error_set(error ? error : cudaErrorPeerAccessUnsupported);
 }
 
 FGV_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)

@@ -175,8 +175,10 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 	uint64_t number;
 	cudaError_t error;
 
-	if (!texture || !desc || !how)
+	if (!texture || !desc)
 		return cudaErrorInvalidValue;
+	if (!how)
+		return cudaErrorInvalidResourceHandle;
 	if (view)
 		return cudaErrorNotSupported;
 	error = find_resource(desc, &resource);

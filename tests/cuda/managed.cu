@@ -156,7 +156,7 @@ static void wrong_uses(void)
 
 	CUDA(cudaMallocManaged(&memory, 4 * KIB));
 	CUDA(cudaMalloc(&device, 64 * KIB));
-	EXPECT_CODE(cudaErrorInvalidValue, cudaMallocManaged(&other, 0));
+	CUDA(cudaMallocManaged(&other, 0));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaMallocManaged(&other, 16, 0));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaMallocManaged(&other, 16, cudaMemAttachSingle));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaMallocManaged((void **)NULL, 16));

@@ -15,7 +15,7 @@ static void access(void)
 	EXPECT_EQ(0, can);
 	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceCanAccessPeer(&can, 0, count));
 	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceCanAccessPeer(&can, -1, 0));
-	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(0, 0));
+	EXPECT_CODE(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0));
 	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(count, 0));
 	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceDisablePeerAccess(count));
 	EXPECT_CODE(cudaErrorInvalidDevice,

@@ -321,7 +321,7 @@ static void mistakes(void)
 	resource = of_array(array);
 	EXPECT_CODE(cudaErrorInvalidValue, cudaCreateTextureObject(NULL, &resource, &how, NULL));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaCreateTextureObject(&texture, NULL, &how, NULL));
-	EXPECT_CODE(cudaErrorInvalidValue,
+	EXPECT_CODE(cudaErrorInvalidResourceHandle,
 		    cudaCreateTextureObject(&texture, &resource, NULL, NULL));
 	cudaGetLastError();
 	CUDA(cudaFreeArray(array));
