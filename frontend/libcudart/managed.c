@@ -101,15 +101,12 @@ static bool has_location(enum cudaMemoryAdvise what)
 
 static cudaError_t advise(const void *ptr, size_t count, struct advice *advice)
 {
-	cudaError_t error = cudaSuccess;
-
 	if (advice->what < cudaMemAdviseSetReadMostly ||
 	    advice->what > cudaMemAdviseUnsetAccessedBy)
 		return cudaErrorInvalidValue;
-	if (has_location(advice->what))
-		error = check_location(&advice->location);
-	if (error)
-		return error;
+	/* Advice has another word than prefetching for a device that is not there. */
+	if (has_location(advice->what) && check_location(&advice->location))
+		return cudaErrorInvalidValue;
 	return fgv_error_from(fgv_hostmem_hints(address_of(ptr), count, apply_advice, advice));
 }
 

@@ -167,7 +167,7 @@ static void wrong_uses(void)
 		    cudaMemAdvise(device, 16, cudaMemAdviseSetReadMostly, device_0));
 	EXPECT_CODE(cudaErrorInvalidValue,
 		    cudaMemAdvise(memory, 16, (enum cudaMemoryAdvise)77, device_0));
-	EXPECT_CODE(cudaErrorInvalidDevice,
+	EXPECT_CODE(cudaErrorInvalidValue,
 		    cudaMemAdvise(memory, 16, cudaMemAdviseSetPreferredLocation, no_device));
 	EXPECT_CODE(cudaErrorInvalidDevice, cudaMemPrefetchAsync(memory, 16, no_device, 0, NULL));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaMemPrefetchAsync(device, 16, device_0, 0, NULL));
