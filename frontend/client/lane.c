@@ -348,3 +348,21 @@ CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32
 	fgv_session_lose(lane->client, "the backend answers what was not asked");
 	return fgv_session_status(lane->client);
 }
+
+/* Whoever else draws a ticket meanwhile may have begun something after the host looked. */
+CUresult fgv_lane_sync(struct fgv_lane *lane)
+{
+	struct fgv_client *client = lane->client;
+	bool may_be_refused =
+		lane->recorder || __atomic_load_n(&fgv_record_judge, __ATOMIC_RELAXED);
+	uint64_t ticket = __atomic_load_n(&client->ticket, __ATOMIC_RELAXED);
+	CUresult res;
+
+	if (!may_be_refused &&
+	    __atomic_load_n(&client->synced_ticket, __ATOMIC_ACQUIRE) == ticket)
+		return fgv_session_status(client);
+	res = fgv_call_device_sync(lane);
+	if (!res && __atomic_load_n(&client->ticket, __ATOMIC_RELAXED) == ticket + 1)
+		__atomic_store_n(&client->synced_ticket, ticket + 1, __ATOMIC_RELEASE);
+	return res;
+}

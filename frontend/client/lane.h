@@ -77,6 +77,12 @@ void fgv_lane_return(struct fgv_lane *lane);
 void fgv_lane_own(struct fgv_lane *lane);
 void fgv_lane_lock(struct fgv_lane *lane);
 
+/*
+ * Waits for all of the session's work, which the host is asked about only if anything was
+ * asked of it since that was last known to be done.
+ */
+CUresult fgv_lane_sync(struct fgv_lane *lane);
+
 /* Calls @visit for every lane that was ever attached. */
 void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);
 

@@ -24,7 +24,7 @@
 
 struct fgv_transport;
 
-/* Written while connecting, before any other thread sees it; but for the last three. */
+/* Written while connecting, before any other thread sees it; but for the last four. */
 struct fgv_client {
 	struct fgv_window window;
 	struct fgv_arena *arena; /* behind the staging part */
@@ -37,6 +37,7 @@ struct fgv_client {
 	uint32_t lost;	/* atomic: by the loss of its connection */
 	/* The number of the next request, session-wide; every post writes here. */
 	uint64_t ticket __attribute__((aligned(FGV_CACHE_LINE)));
+	uint64_t synced_ticket; /* atomic: nothing asked before this one is under way; 0: unknown */
 };
 
 /* The session, connected if need be; or why there is none. Logs why, once. */

@@ -204,7 +204,7 @@ static cudaError_t synchronize(void)
 
 	if (error)
 		return error;
-	error = fgv_error_from(fgv_call_device_sync(lane));
+	error = fgv_error_from(fgv_lane_sync(lane));
 	fgv_lane_leave(lane);
 	return error;
 }
@@ -237,7 +237,7 @@ static cudaError_t reset(void)
 
 	if (error)
 		return fgv_session_reset_dead() ? cudaSuccess : error;
-	error = fgv_error_from(fgv_call_device_sync(lane));
+	error = fgv_error_from(fgv_lane_sync(lane));
 	if (!error) {
 		fgv_object_drain(FGV_OBJECT_STREAM, destroy_stream, lane);
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
@@ -246,7 +246,7 @@ static cudaError_t reset(void)
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
 		fgv_pool_drain(lane);
 		fgv_hostmem_drain(lane);
-		error = fgv_error_from(fgv_call_device_sync(lane));
+		error = fgv_error_from(fgv_lane_sync(lane));
 	}
 	fgv_lane_leave(lane);
 	return error;

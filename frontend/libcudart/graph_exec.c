@@ -164,7 +164,7 @@ static cudaError_t wait_for_earlier(struct fgv_lane *lane, struct fgv_exec *exec
 	/* Streams that are gone can't be waited for alone. */
 	if (fgv_stream_find(lane, exec->stream, &earlier, &blocking) ||
 	    earlier != exec->stream_handle)
-		return fgv_error_from(fgv_call_device_sync(lane));
+		return fgv_error_from(fgv_lane_sync(lane));
 	if (!exec->event)
 		res = fgv_call_event_create(lane, cudaEventDisableTiming, &exec->event);
 	if (!res)

@@ -55,7 +55,7 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (view.kind != FGV_RANGE_POOLED)
 		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
-	res = fgv_call_device_sync(lane);
+	res = fgv_lane_sync(lane);
 	return res ? res : fgv_pool_free(lane, address, 0);
 }
 

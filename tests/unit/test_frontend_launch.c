@@ -140,6 +140,31 @@ START_TEST(launches_are_posted)
 }
 END_TEST
 
+/* Twice in a row is once; but not where a capture has it refused, nor after any other request. */
+START_TEST(an_idle_device_is_not_asked)
+{
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	ck_assert_int_eq(launch(kernel_empty, of(1, 1, 1), of(1, 1, 1), 0), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(cudaDeviceSynchronize(), 0);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_DEVICE_SYNC]), 1);
+	ck_assert_int_eq(launch(kernel_empty, of(1, 1, 1), of(1, 1, 1), 0), 0);
+	HOST_SET(status[FGV_OP_DEVICE_SYNC], CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(cudaDeviceSynchronize(), cudaErrorInvalidValue);
+	HOST_SET(status[FGV_OP_DEVICE_SYNC], CUDA_SUCCESS);
+	ck_assert_int_eq(cudaDeviceSynchronize(), 0);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_DEVICE_SYNC]), 3);
+	ck_assert_int_eq(cudaStreamCreate(&stream), 0);
+	ck_assert_int_eq(cudaDeviceSynchronize(), 0);
+	ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+	ck_assert_int_eq(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
+	ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_DEVICE_SYNC]), 4);
+}
+END_TEST
+
 START_TEST(configurations_nest)
 {
 	dim3 grid, block;
@@ -369,6 +394,7 @@ int main(void)
 	tcase_add_test(tests, arguments_arrive_padded);
 	tcase_add_test(tests, large_arguments);
 	tcase_add_test(tests, launches_are_posted);
+	tcase_add_test(tests, an_idle_device_is_not_asked);
 	tcase_add_test(tests, configurations_nest);
 	tcase_add_test(tests, extended_launch);
 	tcase_add_test(tests, streams);

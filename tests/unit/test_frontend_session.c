@@ -417,7 +417,7 @@ END_TEST
 static void *call_once(void *arg)
 {
 	(void)arg;
-	return cudaDeviceSynchronize() ? (void *)1 : NULL;
+	return cudaStreamSynchronize(NULL) ? (void *)1 : NULL;
 }
 
 START_TEST(lanes_are_used_again)
@@ -432,7 +432,7 @@ START_TEST(lanes_are_used_again)
 		ck_assert_ptr_eq(failed, NULL);
 	}
 	ck_assert_uint_eq(HOST_GET(lanes_attached), 1);
-	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_DEVICE_SYNC]), 300);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), 300);
 	teardown();
 }
 END_TEST
