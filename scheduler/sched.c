@@ -27,7 +27,7 @@ void fgv_sched_params_init(struct fgv_sched_params *params)
 {
 	*params = (struct fgv_sched_params){
 		.slice_ns = FGV_SCHED_SLICE_NS,
-		.awake_lead_ns = 200000,
+		.awake_lead_ns = 300000,
 		.starve_ns = 10000000000ull,
 		.interactive_window_ns = 10000000,
 		.interactive_calls = 10,

@@ -13,7 +13,7 @@
 #define MS    FGV_NS_PER_MS
 #define US    FGV_NS_PER_US
 #define SLICE (6 * MS)
-#define LEAD  (200 * US)
+#define LEAD  (300 * US)
 #define MANY  8
 
 static struct fgv_sched *sched;
