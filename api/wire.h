@@ -30,7 +30,7 @@
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 5
+#define FGV_WIRE_VERSION 6
 
 #define FGV_SLOT_BYTES	   64
 #define FGV_SLOT_INLINE	   40

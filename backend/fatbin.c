@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "backend/fatbin.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <lz4.h>
 #include <stdlib.h>
@@ -49,6 +50,27 @@ _Static_assert(offsetof(struct entry_head, sm) == 28, "format");
 _Static_assert(offsetof(struct entry_head, flags) == 40, "format");
 _Static_assert(offsetof(struct entry_head, unpacked_len) == 56, "format");
 _Static_assert(sizeof(struct entry_head) == 64, "format");
+
+/* A directive or a comment, perhaps behind white space. */
+static bool begins_as_ptx(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && (text[at] == ' ' || (text[at] >= '\t' && text[at] <= '\r')))
+		at++;
+	return at < len && (text[at] == '.' || text[at] == '/');
+}
+
+enum fgv_fatbin_form fgv_fatbin_form(const void *image, size_t len)
+{
+	const uint32_t magic = CONTAINER_MAGIC;
+
+	if (len >= sizeof(magic) && memcmp(image, &magic, sizeof(magic)) == 0)
+		return FGV_FATBIN_CONTAINER;
+	if (len > SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0)
+		return FGV_FATBIN_BARE_CUBIN;
+	return begins_as_ptx(image, len) ? FGV_FATBIN_BARE_PTX : FGV_FATBIN_NOTHING;
+}
 
 int fgv_fatbin_extent(const void *image, size_t len, size_t *container_len)
 {
@@ -155,8 +177,17 @@ static bool is_better(const struct fgv_fatbin_entry *a, const struct fgv_fatbin_
 	return a->sm > b->sm;
 }
 
+/* Whether @entry is PTX that a GPU of @sm can be given. */
+static bool is_ptx_for(const struct fgv_fatbin_entry *entry, unsigned sm)
+{
+	if (entry->kind != FGV_FATBIN_PTX || sm == FGV_FATBIN_ANY_SM)
+		return entry->kind == FGV_FATBIN_PTX;
+	return entry->arch_specific ? entry->sm == sm : entry->sm <= sm;
+}
+
 /* 1 and the PTX to take of a container, 0: it has none, -EINVAL. */
-static int choose_ptx(const void *container, size_t container_len, struct fgv_fatbin_entry *best)
+static int choose_ptx(const void *container, size_t container_len, unsigned sm,
+		      struct fgv_fatbin_entry *best)
 {
 	struct fgv_fatbin_entry entry;
 	size_t at = 0;
@@ -164,7 +195,7 @@ static int choose_ptx(const void *container, size_t container_len, struct fgv_fa
 
 	*best = (struct fgv_fatbin_entry){.data = NULL};
 	while ((err = fgv_fatbin_entry(container, container_len, &at, &entry)) > 0) {
-		if (entry.kind == FGV_FATBIN_PTX && (!best->data || is_better(&entry, best)))
+		if (is_ptx_for(&entry, sm) && (!best->data || is_better(&entry, best)))
 			*best = entry;
 	}
 	return err < 0 ? err : best->data != NULL;
@@ -236,6 +267,8 @@ bool fgv_fatbin_mentions(const void *image, size_t len, const char *word)
 	struct fgv_fatbin_entry entry;
 	size_t container_len;
 
+	if (fgv_fatbin_form(image, len) != FGV_FATBIN_CONTAINER)
+		return memmem(image, len, word, strlen(word));
 	for (; len > 0 && fgv_fatbin_extent(at, len, &container_len) == 0; len -= container_len) {
 		size_t in = 0;
 
@@ -248,11 +281,11 @@ bool fgv_fatbin_mentions(const void *image, size_t len, const char *word)
 	return false;
 }
 
-static int take_container(const void *container, size_t container_len, size_t *left,
+static int take_container(const void *container, size_t container_len, unsigned sm, size_t *left,
 			  struct fgv_fatbin_texts *texts)
 {
 	struct fgv_fatbin_entry entry;
-	int err = choose_ptx(container, container_len, &entry);
+	int err = choose_ptx(container, container_len, sm, &entry);
 
 	if (err <= 0)
 		return err;
@@ -262,7 +295,7 @@ static int take_container(const void *container, size_t container_len, size_t *l
 	return err;
 }
 
-int fgv_fatbin_ptx(const void *image, size_t len, struct fgv_fatbin_texts *texts)
+int fgv_fatbin_ptx(const void *image, size_t len, unsigned sm, struct fgv_fatbin_texts *texts)
 {
 	struct fgv_fatbin_texts found = {NULL, 0};
 	size_t left = FGV_FATBIN_TEXT_MAX;
@@ -280,7 +313,7 @@ int fgv_fatbin_ptx(const void *image, size_t len, struct fgv_fatbin_texts *texts
 
 		err = fgv_fatbin_extent(at, len, &container_len);
 		if (err == 0)
-			err = take_container(at, container_len, &left, &found);
+			err = take_container(at, container_len, sm, &left, &found);
 		if (err < 0) {
 			fgv_fatbin_texts_free(&found);
 			return err;

@@ -14,6 +14,7 @@
 #ifndef FGV_BACKEND_FATBIN_H
 #define FGV_BACKEND_FATBIN_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,15 @@ struct fgv_fatbin_entry {
 	size_t unpacked_len; /* claimed; the same as len where it is raw */
 };
 
+/* What an image begins as. PTX and machine code may come without a container. */
+enum fgv_fatbin_form {
+	FGV_FATBIN_CONTAINER,
+	FGV_FATBIN_BARE_PTX,
+	FGV_FATBIN_BARE_CUBIN,
+	FGV_FATBIN_NOTHING, /* of these */
+};
+enum fgv_fatbin_form fgv_fatbin_form(const void *image, size_t len);
+
 /*
  * The extent of the container at the start of @image: 0 and its length, header
  * included, or -EINVAL.
@@ -56,7 +66,8 @@ int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
 int fgv_fatbin_check(const void *image, size_t len, unsigned *containers);
 
 /*
- * Whether @word is in the text or the machine code of @image, which was checked. Where an
+ * Whether @word is in the text or the machine code of @image, which was checked or is no
+ * container. Where an
  * entry can't be unpacked it may be.
  */
 bool fgv_fatbin_mentions(const void *image, size_t len, const char *word);
@@ -66,13 +77,15 @@ struct fgv_fatbin_texts {
 	size_t count;
 };
 
+#define FGV_FATBIN_ANY_SM UINT_MAX
+
 /*
- * Unpacks the PTX of an image: of each container the one for the highest SM, one that
- * runs on later GPUs too before one that does not. 0 (with no texts at all where the
+ * Unpacks the PTX of an image: of each container the one for the highest SM up to @sm, one
+ * that runs on later GPUs too before one that does not. 0 (with no texts at all where the
  * image has only machine code), -EINVAL: malformed, -E2BIG: more text than
  * FGV_FATBIN_TEXT_MAX, -ENOMEM. Give the texts back with fgv_fatbin_texts_free().
  */
-int fgv_fatbin_ptx(const void *image, size_t len, struct fgv_fatbin_texts *texts);
+int fgv_fatbin_ptx(const void *image, size_t len, unsigned sm, struct fgv_fatbin_texts *texts);
 void fgv_fatbin_texts_free(struct fgv_fatbin_texts *texts);
 
 #endif

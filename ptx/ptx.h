@@ -251,6 +251,41 @@ int fgv_ptx_print(const struct ptx_module *module, char **text, size_t *length);
 void *fgv_ptx_alloc(struct ptx_module *module, size_t size);
 const char *fgv_ptx_intern(struct ptx_module *module, const char *text, size_t length);
 
+/*
+ * A managed variable that lies at @memory of this process, and of every other that runs
+ * the module: what names it there is given that address.
+ */
+struct ptx_placement {
+	const char *name;
+	void *memory;
+	uint64_t bytes;
+};
+
+/*
+ * Takes the managed variables of @placements that @module has out of it, and writes the
+ * initial values of those that it defines. -EINVAL or -ENOENT, and @error, where that can't be
+ * done; -ENOMEM. After a failure the module is good for nothing.
+ */
+int fgv_ptx_place(struct ptx_module *module, const struct ptx_placement *placements, size_t count,
+		  struct ptx_error *error);
+
+/* The address that a symbol stands for in @init, with what is added to it; or -errno. */
+typedef int fgv_ptx_symbol_value(const struct ptx_init *init, uint64_t *address, void *arg);
+
+/*
+ * Writes the initial value of @var, which has one, to @bytes; what it does not mention stays.
+ * -ENOSPC: more values than @len bytes hold, -EINVAL: a type without values, or what
+ * @symbol_value returned.
+ */
+int fgv_ptx_var_fill(const struct ptx_var *var, void *bytes, uint64_t len,
+		     fgv_ptx_symbol_value *symbol_value, void *arg);
+
+/* What @init takes of the address that its symbol stands for: the bits of its mask. */
+uint64_t fgv_ptx_init_masked(const struct ptx_init *init, uint64_t address);
+
+/* The bits of a float of 4 or 8 bytes as one of 8 or 4; other sizes leave them as they are. */
+uint64_t fgv_ptx_resize_float(uint64_t bits, unsigned from_bytes, unsigned to_bytes);
+
 /* Bytes of one element; 0 for PTX_NOTYPE, PTX_PRED and the opaque types. */
 unsigned fgv_ptx_type_size(enum ptx_type type);
 /* "f32", without the dot. */

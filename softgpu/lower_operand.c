@@ -262,28 +262,9 @@ static uint32_t load_sreg(struct lower *l, int sreg, unsigned size)
 
 uint64_t fgv_lower_number(const struct ptx_operand *op, unsigned size)
 {
-	uint64_t value = op->value;
-
-	if (op->kind == PTX_OP_F64 && size == 4) {
-		double d;
-		float f;
-		uint32_t bits;
-
-		memcpy(&d, &value, sizeof(d));
-		f = (float)d;
-		memcpy(&bits, &f, sizeof(bits));
-		return bits;
-	}
-	if (op->kind == PTX_OP_F32 && size == 8) {
-		uint32_t bits = (uint32_t)value;
-		float f;
-		double d;
-
-		memcpy(&f, &bits, sizeof(f));
-		d = f;
-		memcpy(&value, &d, sizeof(value));
-	}
-	return value;
+	if (op->kind == PTX_OP_F64 || op->kind == PTX_OP_F32)
+		return fgv_ptx_resize_float(op->value, op->kind == PTX_OP_F64 ? 8 : 4, size);
+	return op->value;
 }
 
 uint32_t fgv_lower_address_of(struct lower *l, const struct symbol *s, uint64_t offset,

@@ -449,6 +449,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.surface_create = fgv_cuda_surface_create,
 	.texture_destroy = fgv_cuda_texture_destroy,
 	.module_load = fgv_cuda_module_load,
+	.module_load_placed = fgv_cuda_module_load_placed,
 	.module_unload = cuda_module_unload,
 	.module_global = cuda_module_global,
 	.module_function = cuda_module_function,

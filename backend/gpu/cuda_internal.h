@@ -95,6 +95,9 @@ CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
+CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
+				     const struct fgv_gpu_placed *placed, size_t count, char *log,
+				     size_t log_len, struct fgv_gpu_module **module);
 bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
 
 CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,

@@ -1,10 +1,13 @@
 /*
  * Loading modules. The driver reads fat binaries itself, but trusts what they say of
- * their own size; so their structure is checked first.
+ * their own size; so their structure is checked first. Text ends with a NUL, and machine code is
+ * for the driver to judge, in a fat binary or not.
  */
 #include "backend/gpu/cuda_internal.h"
 
+#include <string.h>
 #include "backend/fatbin.h"
+#include "backend/gpu/placed.h"
 
 /* The compiler's messages go to @log; the driver wants the values of options as pointers. */
 struct log_options {
@@ -28,7 +31,20 @@ static CUresult load(struct cuda *cuda, const void *image, char *log, size_t log
 	return cuda->driver->module_load(module, image, 2, options.names, options.values);
 }
 
-/* Adds all containers of an image that was checked. */
+/* What a linker puts together: containers of an image that was checked, or texts. */
+struct sources {
+	const uint8_t *containers;
+	size_t len;
+	const struct fgv_fatbin_texts *texts; /* NULL: containers */
+};
+
+static CUresult add(struct cuda *cuda, CUlinkState state, CUjitInputType type, const void *data,
+		    size_t len)
+{
+	return cuda->driver->link_add(state, type, (void *)(uintptr_t)data, len, "module", 0, NULL,
+				      NULL);
+}
+
 static CUresult add_containers(struct cuda *cuda, CUlinkState state, const uint8_t *at, size_t len)
 {
 	CUresult status = CUDA_SUCCESS;
@@ -37,16 +53,27 @@ static CUresult add_containers(struct cuda *cuda, CUlinkState state, const uint8
 	while (status == CUDA_SUCCESS && len > 0) {
 		if (fgv_fatbin_extent(at, len, &container_len) < 0)
 			return CUDA_ERROR_INVALID_IMAGE;
-		status = cuda->driver->link_add(state, CU_JIT_INPUT_FATBINARY, (void *)at,
-						container_len, "module", 0, NULL, NULL);
+		status = add(cuda, state, CU_JIT_INPUT_FATBINARY, at, container_len);
 		at += container_len;
 		len -= container_len;
 	}
 	return status;
 }
 
-/* Compiles and links what separate compilation left as PTX, one container per source. */
-static CUresult load_linked(struct cuda *cuda, const void *image, size_t len, char *log,
+/* The driver counts the NUL. */
+static CUresult add_texts(struct cuda *cuda, CUlinkState state,
+			  const struct fgv_fatbin_texts *texts)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (size_t i = 0; status == CUDA_SUCCESS && i < texts->count; i++)
+		status = add(cuda, state, CU_JIT_INPUT_PTX, texts->texts[i],
+			     strlen(texts->texts[i]) + 1);
+	return status;
+}
+
+/* Compiles and links what separate compilation left as PTX, one part per source. */
+static CUresult load_linked(struct cuda *cuda, const struct sources *sources, char *log,
 			    size_t log_len, CUmodule *module)
 {
 	struct log_options options = log_options(log, log_len);
@@ -57,7 +84,10 @@ static CUresult load_linked(struct cuda *cuda, const void *image, size_t len, ch
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = add_containers(cuda, state, image, len);
+	if (sources->texts)
+		status = add_texts(cuda, state, sources->texts);
+	else
+		status = add_containers(cuda, state, sources->containers, sources->len);
 	if (status == CUDA_SUCCESS)
 		status = cuda->driver->link_complete(state, &cubin, &cubin_len);
 	/* The linker's state owns the cubin, so it goes last. */
@@ -74,19 +104,62 @@ static CUresult load_linked(struct cuda *cuda, const void *image, size_t len, ch
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module)
 {
+	enum fgv_fatbin_form form = fgv_fatbin_form(image, len);
 	struct cuda *cuda = cuda_of(gpu);
+	struct sources rest = {0};
 	CUmodule loaded = NULL;
 	unsigned containers;
 	size_t first_len;
 	CUresult status;
 
-	if (fgv_fatbin_check(image, len, &containers) < 0 ||
-	    fgv_fatbin_extent(image, len, &first_len) < 0)
+	if (form == FGV_FATBIN_NOTHING)
 		return CUDA_ERROR_INVALID_IMAGE;
+	if (form == FGV_FATBIN_CONTAINER) {
+		if (fgv_fatbin_check(image, len, &containers) < 0 ||
+		    fgv_fatbin_extent(image, len, &first_len) < 0)
+			return CUDA_ERROR_INVALID_IMAGE;
+		rest.containers = (const uint8_t *)image + first_len;
+		rest.len = len - first_len;
+	}
 	status = load(cuda, image, log, log_len, &loaded);
-	if (status == CUDA_ERROR_NO_BINARY_FOR_GPU && containers > 1)
-		status = load_linked(cuda, (const uint8_t *)image + first_len, len - first_len, log,
-				     log_len, &loaded);
+	if (status == CUDA_ERROR_NO_BINARY_FOR_GPU && rest.len > 0)
+		status = load_linked(cuda, &rest, log, log_len, &loaded);
+	if (status != CUDA_SUCCESS)
+		return status;
+	fgv_cuda_note_image(cuda, image, len);
+	*module = (struct fgv_gpu_module *)loaded;
+	return CUDA_SUCCESS;
+}
+
+static unsigned sm_of(struct cuda *cuda)
+{
+	int major = 0, minor = 0;
+
+	cuda->driver->device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+				       cuda->device);
+	cuda->driver->device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+				       cuda->device);
+	return (unsigned)(major * 10 + minor);
+}
+
+CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
+				     const struct fgv_gpu_placed *placed, size_t count, char *log,
+				     size_t log_len, struct fgv_gpu_module **module)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	struct fgv_fatbin_texts texts;
+	struct sources sources = {.texts = &texts};
+	CUmodule loaded = NULL;
+	CUresult status =
+		fgv_placed_texts(image, len, sm_of(cuda), placed, count, log, log_len, &texts);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (texts.count == 1)
+		status = load(cuda, texts.texts[0], log, log_len, &loaded);
+	else
+		status = load_linked(cuda, &sources, log, log_len, &loaded);
+	fgv_fatbin_texts_free(&texts);
 	if (status != CUDA_SUCCESS)
 		return status;
 	fgv_cuda_note_image(cuda, image, len);

@@ -37,6 +37,13 @@ struct fgv_gpu_config {
 	size_t why_len;
 };
 
+/* A managed variable of a module, in memory that the program, the GPU and this process share. */
+struct fgv_gpu_placed {
+	const char *name;
+	void *memory;
+	uint64_t bytes;
+};
+
 /* A device that this process has opened; each implementation's struct begins with it. */
 struct fgv_gpu {
 	const struct fgv_gpu_ops *ops;
@@ -100,8 +107,8 @@ struct fgv_gpu_ops {
 	CUresult (*array_create)(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 				 unsigned levels, struct fgv_gpu_array **array);
 	/* Waits for nothing: it goes after the work queued before. As it was created. */
-	CUresult (*array_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
-				  unsigned levels, uint64_t bytes);
+	CUresult (*array_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned levels,
+				  uint64_t bytes);
 	/* A level of a mipmapped one, which it goes with. */
 	CUresult (*array_level)(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned level,
 				struct fgv_gpu_array **part);
@@ -118,11 +125,19 @@ struct fgv_gpu_ops {
 	CUresult (*texture_destroy)(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
 
 	/*
-	 * @image: fat binary containers one after another, private memory of this process.
+	 * @image: fat binary containers one after another, or PTX or machine code by itself;
+	 * private memory of this process, with a NUL behind it.
 	 * What the compiler has to say against it goes to @log.
 	 */
 	CUresult (*module_load)(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 				size_t log_len, struct fgv_gpu_module **module);
+	/*
+	 * The same from the PTX of the image, with managed variables where @placed says, and
+	 * their initial values there. CUDA_ERROR_NOT_SUPPORTED where it has machine code alone.
+	 */
+	CUresult (*module_load_placed)(struct fgv_gpu *gpu, const void *image, size_t len,
+				       const struct fgv_gpu_placed *placed, size_t count, char *log,
+				       size_t log_len, struct fgv_gpu_module **module);
 	/* Waits for nothing: it goes after the work queued before. Its functions are gone at once.
 	 */
 	CUresult (*module_unload)(struct fgv_gpu *gpu, struct fgv_gpu_module *module);

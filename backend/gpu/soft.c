@@ -1,7 +1,7 @@
 /*
  * The soft GPU as gpu_ops. Most of it is a change of names: streams, events, modules
  * and functions are the soft GPU's own, passed through as pointers of another type.
- * What is added: fences, the fat binaries' PTX, the count of free memory.
+ * What is added: fences, the count of free memory, and in files of their own, modules and arrays.
  *
  * Threads: the dispatcher's; the soft GPU has its own behind softgpu.h.
  */
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backend/fatbin.h"
 #include "backend/shared.h"
 #include "common/util.h"
 
@@ -193,30 +192,6 @@ static CUresult soft_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 			       size_t width, size_t height, struct fgv_gpu_stream *stream)
 {
 	return softgpu_fill(gpu_of(gpu), dst, pitch, value, 1, width, height, stream_of(stream));
-}
-
-static CUresult fatbin_status(int err)
-{
-	return err == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
-				 size_t log_len, struct fgv_gpu_module **module)
-{
-	struct softgpu_module *made = NULL;
-	struct fgv_fatbin_texts ptx;
-	CUresult status;
-	int err = fgv_fatbin_ptx(image, len, &ptx);
-
-	if (err < 0)
-		return fatbin_status(err);
-	status = CUDA_ERROR_NO_BINARY_FOR_GPU;
-	if (ptx.count > 0)
-		status = softgpu_module_load(gpu_of(gpu), (const char *const *)ptx.texts, ptx.count,
-					     log, log_len, &made);
-	fgv_fatbin_texts_free(&ptx);
-	*module = (struct fgv_gpu_module *)made;
-	return status;
 }
 
 static CUresult soft_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module)
@@ -483,7 +458,8 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.texture_create = fgv_soft_texture_create,
 	.surface_create = fgv_soft_surface_create,
 	.texture_destroy = fgv_soft_texture_destroy,
-	.module_load = soft_module_load,
+	.module_load = fgv_soft_module_load,
+	.module_load_placed = fgv_soft_module_load_placed,
 	.module_unload = soft_module_unload,
 	.module_global = soft_module_global,
 	.module_function = soft_module_function,

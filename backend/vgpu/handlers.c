@@ -1,5 +1,5 @@
 /*
- * The handlers of the operations on the device, its memory and its modules. The
+ * The handlers of the operations on the device and its memory, and of launches. The
  * arguments have been decoded and bounds-checked (api/host.h); what is checked here is
  * their meaning. What lies in the window changes at the guest's will, so whatever is
  * decided on is copied first.
@@ -214,163 +214,6 @@ CUresult fgv_do_fill_rows(struct fgv_session *session, struct fgv_request *reque
 					    stream_of(in->stream));
 }
 
-/* Loads a private copy of an image as a new object. */
-static CUresult load(struct fgv_session *session, const void *image, size_t len,
-		     struct fgv_object **module)
-{
-	struct fgv_gpu_module *loaded;
-	struct fgv_object *object;
-	char log[512] = "";
-	CUresult status =
-		session->gpu->ops->module_load(session->gpu, image, len, log, sizeof(log), &loaded);
-
-	if (status != CUDA_SUCCESS) {
-		if (*log && session->complaints++ < FGV_COMPLAINTS_MAX)
-			fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
-				    FGV_SESSION_ARGS(session), log);
-		return status;
-	}
-	object = fgv_handles_add(&session->handles, FGV_KIND_MODULE);
-	if (!object) {
-		session->gpu->ops->module_unload(session->gpu, loaded);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	object->module.gpu = loaded;
-	object->module.image_bytes = len;
-	session->image_bytes += len;
-	*module = object;
-	return CUDA_SUCCESS;
-}
-
-CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
-			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
-{
-	struct fgv_object *module;
-	CUresult status = fgv_session_take_deferred(session);
-	void *image;
-
-	(void)request;
-	if (status != CUDA_SUCCESS)
-		return status;
-	if (in->image_len > FGV_IMAGE_MAX || in->image_len > FGV_IMAGES_MAX - session->image_bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	image = malloc(in->image_len + 1);
-	if (!image)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(image, in->image, in->image_len);
-	status = load(session, image, in->image_len, &module);
-	free(image);
-	if (status == CUDA_SUCCESS)
-		out->module = module->handle;
-	return status;
-}
-
-CUresult fgv_do_module_unload(struct fgv_session *session, struct fgv_request *request,
-			      const struct fgv_module_unload_in *in)
-{
-	(void)request;
-	return fgv_session_remove(session, in->module);
-}
-
-/* The name is the message's end, behind which the dispatcher has put a NUL. */
-static const char *name_of(const void *name, uint32_t len)
-{
-	return len > 0 && strlen(name) == len ? name : NULL;
-}
-
-/* Asks for the sizes of the parameters of @function, which has none of them yet. */
-static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
-{
-	uint32_t count = 0, bytes, *sizes = NULL;
-	CUresult status;
-
-	while ((status = gpu->ops->function_param(gpu, function->function.gpu, count, &bytes)) ==
-	       CUDA_SUCCESS) {
-		uint32_t *grown = NULL;
-
-		if (count < FGV_PARAMS_MAX && bytes <= FGV_DATA_MAX - function->function.args_len)
-			grown = realloc(sizes, (count + 1) * sizeof(*sizes));
-		if (!grown) {
-			free(sizes);
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		}
-		sizes = grown;
-		sizes[count++] = bytes;
-		function->function.args_len += (uint32_t)fgv_align_up(bytes, 8);
-	}
-	function->function.param_sizes = sizes;
-	function->function.param_count = count;
-	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;
-}
-
-/* Writes struct fgv_function_info to the guest's @info; *len is what it takes. */
-static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *function, uint8_t *info,
-			   uint64_t info_len, uint32_t *len)
-{
-	struct fgv_function_info head = {
-		.param_count = function->function.param_count,
-		.param_bytes = function->function.args_len,
-	};
-	size_t sizes_len = head.param_count * sizeof(uint32_t);
-
-	if (info_len < sizeof(head) + sizes_len)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* What a driver does not know yet stays 0. */
-	for (int i = 0; i < FGV_FUNCTION_ATTRIBUTES; i++)
-		gpu->ops->function_attribute(gpu, function->function.gpu, (CUfunction_attribute)i,
-					     &head.attributes[i]);
-	memcpy(info, &head, sizeof(head));
-	if (sizes_len > 0)
-		memcpy(info + sizeof(head), function->function.param_sizes, sizes_len);
-	*len = (uint32_t)(sizeof(head) + sizes_len);
-	return CUDA_SUCCESS;
-}
-
-CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
-			     const struct fgv_function_get_in *in, struct fgv_function_get_out *out)
-{
-	const char *name = name_of(in->name, in->name_len);
-	struct fgv_gpu *gpu = session->gpu;
-	struct fgv_gpu_function *found;
-	struct fgv_object *object;
-	CUresult status = fgv_session_take_deferred(session);
-
-	(void)request;
-	if (status == CUDA_SUCCESS && !name)
-		status = CUDA_ERROR_NOT_FOUND;
-	if (status == CUDA_SUCCESS)
-		status = gpu->ops->module_function(gpu, in->module->module.gpu, name, &found);
-	if (status != CUDA_SUCCESS)
-		return status;
-	object = fgv_handles_add(&session->handles, FGV_KIND_FUNCTION);
-	if (!object)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	object->function.gpu = found;
-	status = read_params(gpu, object);
-	if (status == CUDA_SUCCESS)
-		status = write_info(gpu, object, in->info, in->info_len, &out->info_len);
-	if (status != CUDA_SUCCESS) {
-		fgv_session_remove(session, object);
-		return status;
-	}
-	object->function.next = in->module->module.functions;
-	in->module->module.functions = object;
-	out->function = object->handle;
-	return CUDA_SUCCESS;
-}
-
-CUresult fgv_do_global_get(struct fgv_session *session, struct fgv_request *request,
-			   const struct fgv_global_get_in *in, struct fgv_global_get_out *out)
-{
-	const char *name = name_of(in->name, in->name_len);
-
-	(void)request;
-	if (!name)
-		return CUDA_ERROR_NOT_FOUND;
-	return session->gpu->ops->module_global(session->gpu, in->module->module.gpu, name,
-						&out->address, &out->size);
-}
-
 /* Wraps around where the launch will be refused. */
 static uint64_t threads(const uint32_t extent[3])
 {
@@ -424,7 +267,7 @@ CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_reque
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	return session->gpu->ops->launch_cooperative(
-		session->gpu, in->function->function.gpu, in->grid, in->block, in->shared_bytes,
-		stream_of(in->stream), session->params);
+	return session->gpu->ops->launch_cooperative(session->gpu, in->function->function.gpu,
+						     in->grid, in->block, in->shared_bytes,
+						     stream_of(in->stream), session->params);
 }

@@ -21,14 +21,20 @@ enum fgv_range_kind {
 	FGV_RANGE_VARIABLE, /* of a module; not for cudaFree */
 	FGV_RANGE_POOLED,   /* cudaMallocAsync (pool.h) */
 	/* From here on, memory of this process as well (hostmem.h). */
-	FGV_RANGE_PINNED,     /* cudaHostAlloc */
-	FGV_RANGE_REGISTERED, /* cudaHostRegister */
-	FGV_RANGE_MANAGED,    /* cudaMallocManaged */
+	FGV_RANGE_PINNED,	    /* cudaHostAlloc */
+	FGV_RANGE_REGISTERED,	    /* cudaHostRegister */
+	FGV_RANGE_MANAGED,	    /* cudaMallocManaged */
+	FGV_RANGE_MANAGED_VARIABLE, /* of a module; not for cudaFree */
 };
 
 static inline bool fgv_range_is_host(enum fgv_range_kind kind)
 {
 	return kind >= FGV_RANGE_PINNED;
+}
+
+static inline bool fgv_range_is_managed(enum fgv_range_kind kind)
+{
+	return kind >= FGV_RANGE_MANAGED;
 }
 
 enum fgv_range_fit {

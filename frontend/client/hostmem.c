@@ -268,7 +268,7 @@ CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
 
 	pthread_mutex_lock(&table.mutex);
 	memory = find_locked(address);
-	if (memory && memory->kind == FGV_RANGE_MANAGED && bytes &&
+	if (memory && fgv_range_is_managed(memory->kind) && bytes &&
 	    bytes <= memory->bytes - (address - memory->address)) {
 		uint64_t from = (address - memory->base) / FGV_PAGE_BYTES;
 		uint64_t last = (address + bytes - 1 - memory->base) / FGV_PAGE_BYTES;
@@ -281,12 +281,15 @@ CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
 	return res;
 }
 
+/* Of what is freed by and by; a variable goes with its module. */
 static struct fgv_hostmem *first(void)
 {
 	struct fgv_hostmem *memory;
 
 	pthread_mutex_lock(&table.mutex);
 	memory = RB_MIN(memories, &table.memories);
+	while (memory && memory->kind == FGV_RANGE_MANAGED_VARIABLE)
+		memory = RB_NEXT(memories, &table.memories, memory);
 	pthread_mutex_unlock(&table.mutex);
 	return memory;
 }

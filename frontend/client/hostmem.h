@@ -1,6 +1,6 @@
 /*
- * Host memory that the GPU sees: pinned, registered and managed memory. It lies in the
- * arena, whose pages are mapped once more where the program has them, and at the same
+ * Host memory that the GPU sees: pinned, registered and managed memory, managed variables. It lies
+ * in the arena, whose pages are mapped once more where the program has them, and at the same
  * address in the process that serves it. So the program, kernels and copies use the very same
  * pages by the same pointer, and nothing of it is ever copied on the way.
  *
@@ -64,7 +64,7 @@ struct fgv_page_hints {
 CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
 			   void (*each)(struct fgv_page_hints *hints, void *arg), void *arg);
 
-/* Frees all of it. */
+/* Frees all of it but variables. */
 void fgv_hostmem_drain(struct fgv_lane *lane);
 
 /*

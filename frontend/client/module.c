@@ -12,8 +12,10 @@
 
 #include "common/util.h"
 #include "frontend/client/addrmap.h"
+#include "frontend/client/hostmem.h"
 #include "frontend/client/image.h"
 #include "frontend/client/lane.h"
+#include "frontend/client/stats.h"
 
 static uint64_t sum_parts(const struct fgv_image_part *parts, uint32_t count)
 {
@@ -33,8 +35,78 @@ static void copy_parts(uint8_t *to, const struct fgv_image_part *parts, uint32_t
 	}
 }
 
-static CUresult send_parts(struct fgv_lane *lane, const struct fgv_image_part *parts,
-			   uint32_t count, uint32_t *handle)
+/* Gives the module's managed variables their memory, where they do not have it yet. */
+static CUresult place_managed(struct fgv_lane *lane, struct fgv_module *module)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (struct fgv_variable *each = module->variables; each && !res; each = each->next) {
+		if (each->managed && !each->address)
+			res = fgv_hostmem_alloc(lane, each->size, FGV_RANGE_MANAGED_VARIABLE,
+						CU_MEM_ATTACH_GLOBAL, &each->address);
+	}
+	return res;
+}
+
+static uint64_t record_len(const struct fgv_variable *variable)
+{
+	return 2 * sizeof(uint64_t) + strlen(variable->name) + 1;
+}
+
+/* What the host is told of them: of each its address, its size and its name. */
+static uint64_t describe_managed(const struct fgv_module *module, uint8_t *to)
+{
+	uint64_t len = 0;
+
+	for (const struct fgv_variable *each = module->variables; each; each = each->next) {
+		if (!each->managed)
+			continue;
+		if (to) {
+			memcpy(to + len, &each->address, sizeof(uint64_t));
+			memcpy(to + len + sizeof(uint64_t), &each->size, sizeof(uint64_t));
+			strcpy((char *)to + len + 2 * sizeof(uint64_t), each->name);
+		}
+		len += record_len(each);
+	}
+	return len;
+}
+
+static CUresult call_placed(struct fgv_lane *lane, struct fgv_module *module, uint64_t off,
+			    uint64_t len)
+{
+	uint64_t variables_len = describe_managed(module, NULL);
+	uint8_t *variables;
+	CUresult res = CUDA_ERROR_NOT_SUPPORTED;
+
+	if (variables_len > FGV_DATA_MAX)
+		return res;
+	variables = malloc(variables_len);
+	if (!variables)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = place_managed(lane, module);
+	describe_managed(module, variables);
+	if (!res)
+		res = fgv_call_module_load_placed(lane, off, len, variables,
+						  (uint32_t)variables_len, &module->handle);
+	free(variables);
+	return res;
+}
+
+static CUresult call(struct fgv_lane *lane, struct fgv_module *module, uint64_t off, uint64_t len)
+{
+	static struct fgv_unsupported unsupported = {.name = "__managed__ (of such a module)"};
+	CUresult res;
+
+	if (!fgv_registry_has_managed(module))
+		return fgv_call_module_load(lane, off, len, &module->handle);
+	res = call_placed(lane, module, off, len);
+	if (res == CUDA_ERROR_NOT_SUPPORTED)
+		fgv_stats_unsupported(&unsupported);
+	return res;
+}
+
+static CUresult send_parts(struct fgv_lane *lane, struct fgv_module *module,
+			   const struct fgv_image_part *parts, uint32_t count)
 {
 	struct fgv_client *client = lane->client;
 	uint64_t len = sum_parts(parts, count);
@@ -44,27 +116,46 @@ static CUresult send_parts(struct fgv_lane *lane, const struct fgv_image_part *p
 	if (fgv_arena_alloc(client->arena, len, &off))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy_parts(client->window.base + off, parts, count);
-	res = fgv_call_module_load(lane, off, len, handle);
+	res = call(lane, module, off, len);
 	fgv_arena_free(client->arena, off);
+	return res;
+}
+
+/* The program, too, knows from now on where they are. */
+static void tell_managed(struct fgv_module *module)
+{
+	for (struct fgv_variable *each = module->variables; each; each = each->next) {
+		if (!each->managed)
+			continue;
+		*each->managed = (void *)(uintptr_t)each->address;
+		__atomic_store_n(&each->ready, 1, __ATOMIC_RELEASE);
+	}
+}
+
+static CUresult send_image(struct fgv_lane *lane, struct fgv_module *module)
+{
+	struct fgv_image_part own = {module->image, module->image_len}, *parts;
+	uint32_t count;
+	CUresult res;
+	int err;
+
+	if (module->image)
+		return send_parts(lane, module, &own, 1);
+	err = fgv_image_read(module->wrapper, &parts, &count);
+	if (err)
+		return err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	res = send_parts(lane, module, parts, count);
+	free(parts);
 	return res;
 }
 
 static CUresult load_module_locked(struct fgv_lane *lane, struct fgv_module *module)
 {
-	struct fgv_image_part *parts;
-	uint32_t count;
-	int err;
-
 	if (module->tried)
 		return module->result;
-	err = fgv_image_read(module->wrapper, &parts, &count);
-	if (err) {
-		module->result =
-			err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-	} else {
-		module->result = send_parts(lane, parts, count, &module->handle);
-		free(parts);
-	}
+	module->result = send_image(lane, module);
+	if (!module->result)
+		tell_managed(module);
 	/* What is wrong with a module stays wrong, but memory may be there next time. */
 	module->tried = module->result != CUDA_ERROR_OUT_OF_MEMORY;
 	return module->result;
@@ -168,6 +259,16 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 		if (!res)
 			__atomic_store_n(&variable->ready, 1, __ATOMIC_RELEASE);
 	}
+	pthread_mutex_unlock(&module->mutex);
+	return res;
+}
+
+CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
+{
+	CUresult res;
+
+	pthread_mutex_lock(&module->mutex);
+	res = load_module_locked(lane, module);
 	pthread_mutex_unlock(&module->mutex);
 	return res;
 }

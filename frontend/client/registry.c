@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "frontend/client/addrmap.h"
+#include "frontend/client/hostmem.h"
 #include "frontend/client/lane.h"
 #include "frontend/client/ptrhash.h"
 
@@ -19,18 +21,36 @@ static struct {
 	struct fgv_ptrhash variables;
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-struct fgv_module *fgv_registry_add(const void *wrapper)
+static struct fgv_module *add(const struct fgv_module *made)
 {
-	struct fgv_module *module = calloc(1, sizeof(*module));
+	struct fgv_module *module = malloc(sizeof(*module));
 
 	if (!module)
 		return NULL;
-	module->wrapper = wrapper;
+	*module = *made;
 	pthread_mutex_init(&module->mutex, NULL);
 	pthread_mutex_lock(&registry.mutex);
 	module->next = registry.modules;
 	registry.modules = module;
 	pthread_mutex_unlock(&registry.mutex);
+	return module;
+}
+
+struct fgv_module *fgv_registry_add(const void *wrapper)
+{
+	return add(&(struct fgv_module){.wrapper = wrapper});
+}
+
+struct fgv_module *fgv_registry_add_image(const void *image, uint64_t len)
+{
+	struct fgv_module made = {.image = malloc(len), .image_len = len}, *module = NULL;
+
+	if (made.image) {
+		memcpy(made.image, image, len);
+		module = add(&made);
+	}
+	if (!module)
+		free(made.image);
 	return module;
 }
 
@@ -74,24 +94,22 @@ int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const c
 	return err;
 }
 
-int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
-			      uint64_t size)
+/* A copy of @made in @module's list. */
+static int add_variable(struct fgv_module *module, const struct fgv_variable *made)
 {
 	struct fgv_variable *variable;
 	int err = -EINVAL;
 
-	if (!host || !name)
+	if (!made->host || !made->name)
 		return -EINVAL;
-	variable = calloc(1, sizeof(*variable));
+	variable = malloc(sizeof(*variable));
 	if (!variable)
 		return -ENOMEM;
+	*variable = *made;
 	variable->module = module;
-	variable->host = host;
-	variable->name = name;
-	variable->size = size;
 	pthread_mutex_lock(&registry.mutex);
 	if (*find_locked(module))
-		err = fgv_ptrhash_set(&registry.variables, host, variable);
+		err = fgv_ptrhash_set(&registry.variables, made->host, variable);
 	if (!err) {
 		variable->next = module->variables;
 		module->variables = variable;
@@ -100,6 +118,93 @@ int fgv_registry_add_variable(struct fgv_module *module, const void *host, const
 	}
 	pthread_mutex_unlock(&registry.mutex);
 	return err;
+}
+
+int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
+			      uint64_t size)
+{
+	return add_variable(module,
+			    &(struct fgv_variable){.host = host, .name = name, .size = size});
+}
+
+int fgv_registry_add_managed(struct fgv_module *module, void **managed, const char *name,
+			     uint64_t size)
+{
+	return add_variable(
+		module, &(struct fgv_variable){
+				.host = managed, .managed = managed, .name = name, .size = size});
+}
+
+bool fgv_registry_has_managed(const struct fgv_module *module)
+{
+	const struct fgv_variable *variable = module ? module->variables : NULL;
+
+	while (variable && !variable->managed)
+		variable = variable->next;
+	return variable;
+}
+
+static struct fgv_kernel *find_kernel_locked(const struct fgv_module *module, const char *name)
+{
+	struct fgv_kernel *kernel = module->kernels;
+
+	while (kernel && strcmp(kernel->name, name) != 0)
+		kernel = kernel->next;
+	return kernel;
+}
+
+/* With a copy of @name behind it. */
+static struct fgv_kernel *make_kernel_locked(struct fgv_module *module, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct fgv_kernel *kernel = calloc(1, sizeof(*kernel) + len);
+
+	if (!kernel)
+		return NULL;
+	kernel->module = module;
+	kernel->name = memcpy(kernel + 1, name, len);
+	kernel->carveout = -1;
+	if (fgv_ptrhash_set(&registry.kernels, kernel, kernel)) {
+		free(kernel);
+		return NULL;
+	}
+	kernel->next = module->kernels;
+	module->kernels = kernel;
+	return kernel;
+}
+
+struct fgv_kernel *fgv_registry_kernel_named(struct fgv_module *module, const char *name)
+{
+	struct fgv_kernel *kernel;
+
+	pthread_mutex_lock(&registry.mutex);
+	kernel = find_kernel_locked(module, name);
+	if (!kernel)
+		kernel = make_kernel_locked(module, name);
+	pthread_mutex_unlock(&registry.mutex);
+	return kernel;
+}
+
+struct fgv_variable *fgv_registry_variable_named(struct fgv_module *module, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct fgv_variable *variable;
+
+	pthread_mutex_lock(&registry.mutex);
+	variable = module->variables;
+	while (variable && strcmp(variable->name, name) != 0)
+		variable = variable->next;
+	if (!variable) {
+		variable = calloc(1, sizeof(*variable) + len);
+		if (variable) {
+			variable->module = module;
+			variable->name = memcpy(variable + 1, name, len);
+			variable->next = module->variables;
+			module->variables = variable;
+		}
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return variable;
 }
 
 struct fgv_kernel *fgv_registry_kernel(const void *key)
@@ -119,9 +224,10 @@ static void forget_kernel(struct fgv_kernel *kernel)
 	kernel->info = NULL;
 }
 
+/* A managed one stays where the program has seen it. */
 static void forget_variable(struct fgv_variable *variable)
 {
-	if (__atomic_exchange_n(&variable->ready, 0, __ATOMIC_RELAXED))
+	if (__atomic_exchange_n(&variable->ready, 0, __ATOMIC_RELAXED) && !variable->managed)
 		fgv_addrmap_remove(variable->address, FGV_RANGE_VARIABLE);
 }
 
@@ -139,6 +245,15 @@ static void unload(struct fgv_module *module, struct fgv_lane *lane)
 	pthread_mutex_unlock(&module->mutex);
 }
 
+/* At the end of the program managed variables stay for whoever still reads them. */
+static void free_managed(const struct fgv_module *module, struct fgv_lane *lane)
+{
+	for (const struct fgv_variable *each = module->variables; each; each = each->next) {
+		if (each->managed && each->address)
+			fgv_hostmem_free(lane, each->address, FGV_RANGE_MANAGED_VARIABLE);
+	}
+}
+
 static void destroy(struct fgv_module *module)
 {
 	struct fgv_variable *variable;
@@ -146,18 +261,20 @@ static void destroy(struct fgv_module *module)
 
 	while ((kernel = module->kernels)) {
 		module->kernels = kernel->next;
-		if (fgv_ptrhash_find(&registry.kernels, kernel->host) == kernel)
+		if (kernel->host && fgv_ptrhash_find(&registry.kernels, kernel->host) == kernel)
 			fgv_ptrhash_remove(&registry.kernels, kernel->host);
 		fgv_ptrhash_remove(&registry.kernels, kernel);
 		free(kernel);
 	}
 	while ((variable = module->variables)) {
 		module->variables = variable->next;
-		if (fgv_ptrhash_find(&registry.variables, variable->host) == variable)
+		if (variable->host &&
+		    fgv_ptrhash_find(&registry.variables, variable->host) == variable)
 			fgv_ptrhash_remove(&registry.variables, variable->host);
 		free(variable);
 	}
 	pthread_mutex_destroy(&module->mutex);
+	free(module->image);
 	free(module);
 }
 
@@ -174,6 +291,8 @@ void fgv_registry_remove(struct fgv_module *module)
 	if (*link) {
 		*link = module->next;
 		unload(module, lane);
+		if (lane)
+			free_managed(module, lane);
 		destroy(module);
 	}
 	pthread_mutex_unlock(&registry.mutex);

@@ -21,6 +21,8 @@ struct fgv_lane;
 
 struct fgv_module {
 	const void *wrapper; /* the program's */
+	void *image;	     /* in its place: an image that is the module's own; or NULL */
+	uint64_t image_len;
 	struct fgv_kernel *kernels;
 	struct fgv_variable *variables;
 	struct fgv_module *next;
@@ -38,23 +40,26 @@ struct fgv_kernel {
 	uint32_t max_dynamic_shared;	/* atomic; as cudaFuncSetAttribute allows */
 	int carveout;			/* atomic; as it asks for */
 	struct fgv_module *module;
-	const void *host; /* what stands for it in the program */
-	const char *name; /* the program's */
+	const void *host; /* what stands for it in the program; NULL: the struct alone */
+	const char *name; /* the program's, or of a module with an image the module's */
 	struct fgv_kernel *next;
 };
 
 struct fgv_variable {
-	uint32_t ready; /* atomic: the address is known */
+	uint32_t ready; /* atomic: the address is known, and the module is loaded */
 	uint64_t address;
 	uint64_t size; /* as registered, then as the host says */
 	struct fgv_module *module;
 	const void *host;
+	void **managed; /* where the program keeps a managed one's address; NULL: it is none */
 	const char *name;
 	struct fgv_variable *next;
 };
 
 /* NULL: no memory. Whether @wrapper is any good is found out when it is used. */
 struct fgv_module *fgv_registry_add(const void *wrapper);
+/* One with a copy of @image, as a program loads it by itself. */
+struct fgv_module *fgv_registry_add_image(const void *image, uint64_t len);
 /* Also unloads it. NULL, or anything that is not registered, is ignored. */
 void fgv_registry_remove(struct fgv_module *module);
 
@@ -62,6 +67,18 @@ void fgv_registry_remove(struct fgv_module *module);
 int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const char *name);
 int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
 			      uint64_t size);
+/* @managed gets its address when the module is loaded. */
+int fgv_registry_add_managed(struct fgv_module *module, void **managed, const char *name,
+			     uint64_t size);
+
+/*
+ * A kernel or a variable of a module with an image of its own, whether there is one or not:
+ * that is found out when it is loaded. NULL: no memory.
+ */
+struct fgv_kernel *fgv_registry_kernel_named(struct fgv_module *module, const char *name);
+struct fgv_variable *fgv_registry_variable_named(struct fgv_module *module, const char *name);
+
+bool fgv_registry_has_managed(const struct fgv_module *module);
 
 /* @key: what stands for the kernel in the program, or the struct itself. NULL: none. */
 struct fgv_kernel *fgv_registry_kernel(const void *key);
@@ -76,6 +93,9 @@ void fgv_registry_unload(struct fgv_lane *lane);
  */
 CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel);
 CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable);
+
+/* Loads @module itself, so that its managed variables have addresses. */
+CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module);
 
 /* The same, but cheap where it is known already. */
 static inline CUresult fgv_kernel_need(struct fgv_lane *lane, struct fgv_kernel *kernel)

@@ -80,6 +80,8 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 			    int *warp_size);
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external,
 		       size_t size, int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
+			      int external, size_t size, int constant, int global);
 char __cudaInitModule(void **handle);
 
 #endif

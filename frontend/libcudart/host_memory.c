@@ -129,6 +129,7 @@ static enum cudaMemoryType type_of(enum fgv_range_kind kind)
 	case FGV_RANGE_REGISTERED:
 		return cudaMemoryTypeHost;
 	case FGV_RANGE_MANAGED:
+	case FGV_RANGE_MANAGED_VARIABLE:
 		return cudaMemoryTypeManaged;
 	}
 	return cudaMemoryTypeUnregistered;

@@ -171,7 +171,7 @@ static cudaError_t attach(cudaStream_t stream, void *ptr, size_t length, unsigne
 	    flags != cudaMemAttachSingle)
 		return cudaErrorInvalidValue;
 	if (fgv_addrmap_look(address_of(ptr), 1, &view) == FGV_FIT_UNKNOWN ||
-	    view.kind != FGV_RANGE_MANAGED || view.start != address_of(ptr) ||
+	    !fgv_range_is_managed(view.kind) || view.start != address_of(ptr) ||
 	    (length && length != view.len))
 		return cudaErrorInvalidValue;
 	return cudaSuccess;

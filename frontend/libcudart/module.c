@@ -38,9 +38,30 @@ FGV_EXPORT void __cudaRegisterVar(void **handle, char *host, char *device, const
 	fgv_registry_add_variable((struct fgv_module *)handle, host, name, size);
 }
 
+/* The program reaches the variable through the pointer at @host. */
+FGV_EXPORT void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
+					 int external, size_t size, int constant, int global)
+{
+	(void)device, (void)external, (void)constant, (void)global;
+	fgv_registry_add_managed((struct fgv_module *)handle, host, name, size);
+}
+
+static cudaError_t init_module(struct fgv_module *module)
+{
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_module_need(lane, module));
+	fgv_lane_leave(lane);
+	return error;
+}
+
 /* Asked for before a managed variable is used; nonzero: don't ask again. */
 FGV_EXPORT char __cudaInitModule(void **handle)
 {
-	(void)handle;
-	return 1;
+	struct fgv_module *module = (struct fgv_module *)handle;
+
+	return !fgv_registry_has_managed(module) || !fgv_error_set(init_module(module));
 }

@@ -1,12 +1,31 @@
 /*
  * Variables of modules, by what stands for them in the program.
  */
+#include "frontend/client/addrmap.h"
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 
-/* The variable that @symbol stands for, with its address. */
-static cudaError_t find(const void *symbol, const struct fgv_variable **variable)
+struct place {
+	uint64_t address;
+	uint64_t size;
+};
+
+/* A managed variable stands for itself. */
+static cudaError_t find_managed(const void *symbol, struct place *place)
+{
+	uint64_t address = (uint64_t)(uintptr_t)symbol;
+	struct fgv_range_view view;
+
+	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN ||
+	    view.kind != FGV_RANGE_MANAGED_VARIABLE || view.start != address)
+		return cudaErrorInvalidSymbol;
+	*place = (struct place){address, view.len};
+	return cudaSuccess;
+}
+
+/* The variable that @symbol stands for. */
+static cudaError_t find(const void *symbol, struct place *place)
 {
 	struct fgv_variable *found = fgv_registry_variable(symbol);
 	struct fgv_lane *lane;
@@ -14,7 +33,7 @@ static cudaError_t find(const void *symbol, const struct fgv_variable **variable
 	CUresult res;
 
 	if (!found)
-		return cudaErrorInvalidSymbol;
+		return find_managed(symbol, place);
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
@@ -22,21 +41,22 @@ static cudaError_t find(const void *symbol, const struct fgv_variable **variable
 	fgv_lane_leave(lane);
 	if (res == CUDA_ERROR_NOT_FOUND)
 		return cudaErrorInvalidSymbol;
-	*variable = found;
+	if (!res)
+		*place = (struct place){found->address, found->size};
 	return fgv_error_from(res);
 }
 
 /* The address of [@offset, @offset + @count) in the variable. */
 static cudaError_t find_part(const void *symbol, size_t count, size_t offset, void **part)
 {
-	const struct fgv_variable *variable;
-	cudaError_t error = find(symbol, &variable);
+	struct place place;
+	cudaError_t error = find(symbol, &place);
 
 	if (error)
 		return error;
-	if (offset > variable->size || count > variable->size - offset)
+	if (offset > place.size || count > place.size - offset)
 		return cudaErrorInvalidValue;
-	*part = (void *)(uintptr_t)(variable->address + offset);
+	*part = (void *)(uintptr_t)(place.address + offset);
 	return cudaSuccess;
 }
 
@@ -117,13 +137,13 @@ FGV_EXPORT cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)
 
 FGV_EXPORT cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol)
 {
-	const struct fgv_variable *variable;
+	struct place place;
 	cudaError_t error;
 
 	if (!size)
 		return fgv_error_set(cudaErrorInvalidValue);
-	error = find(symbol, &variable);
+	error = find(symbol, &place);
 	if (!error)
-		*size = variable->size;
+		*size = place.size;
 	return fgv_error_set(error);
 }

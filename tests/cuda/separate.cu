@@ -1,14 +1,17 @@
 /*
  * Separate compilation (nvcc -rdc=true): a kernel here calls a function and reads
- * variables that separate_device.cu defines, and launches follow from both files.
+ * variables that separate_device.cu defines, managed ones too, and launches follow from both
+ * files.
  */
 #include "separate.h"
 
 __device__ int from_main = 100;
+static __managed__ int own_variable = 1;
 
 static __global__ void kernel(int *place)
 {
 	*place = device_function(*place) + device_variable + device_constants[1];
+	shared_variable *= 10;
 }
 
 int main(void)
@@ -25,6 +28,8 @@ int main(void)
 	launch_device(place);
 	CUDA(cudaMemcpy(&value, place, sizeof(value), cudaMemcpyDeviceToHost));
 	EXPECT_EQ(5000 + 30, value);
+	EXPECT_EQ(4 * 10 + 60000, shared_variable);
+	EXPECT_EQ(1, own_variable);
 	CUDA(cudaFree(place));
 	return 0;
 }

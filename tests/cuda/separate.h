@@ -10,6 +10,7 @@ extern __device__ int from_main;
 /* In separate_device.cu. */
 extern __device__ int device_variable;
 extern __constant__ int device_constants[3];
+extern __managed__ int shared_variable;
 __device__ int device_function(int value);
 void launch_device(int *place);
 

@@ -3,6 +3,8 @@
 
 __device__ int device_variable = 1000;
 __constant__ int device_constants[3] = {10, 20, 30};
+__managed__ int shared_variable = 4;
+static __managed__ int own_variable = 60000;
 
 __device__ int device_function(int value)
 {
@@ -12,6 +14,7 @@ __device__ int device_function(int value)
 static __global__ void kernel(int *place)
 {
 	*place = device_variable + device_constants[2];
+	shared_variable += own_variable;
 }
 
 void launch_device(int *place)

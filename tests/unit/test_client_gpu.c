@@ -224,6 +224,15 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 	return status_of(request);
 }
 
+CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_request *request,
+				   const struct fgv_module_load_placed_in *in,
+				   struct fgv_module_load_placed_out *out)
+{
+	UNUSED, (void)in;
+	out->module = add_object(FGV_KIND_MODULE);
+	return status_of(request);
+}
+
 CUresult fgv_do_module_unload(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_module_unload_in *in)
 {

@@ -38,14 +38,21 @@ static void add(unsigned kind, unsigned sm, enum fgv_fatbin_packing packing, con
 			   });
 }
 
-static void expect_text(const char *text)
+/* NULL: none is for a GPU of @sm. */
+static void expect_text_for(unsigned sm, const char *text)
 {
 	struct fgv_fatbin_texts texts;
 
-	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, &texts), 0);
-	ck_assert_uint_eq(texts.count, 1);
-	ck_assert_str_eq(texts.texts[0], text);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, sm, &texts), 0);
+	ck_assert_uint_eq(texts.count, text ? 1 : 0);
+	if (text)
+		ck_assert_str_eq(texts.texts[0], text);
 	fgv_fatbin_texts_free(&texts);
+}
+
+static void expect_text(const char *text)
+{
+	expect_text_for(FGV_FATBIN_ANY_SM, text);
 }
 
 START_TEST(reads_every_packing)
@@ -82,6 +89,32 @@ START_TEST(prefers_what_runs_everywhere)
 }
 END_TEST
 
+START_TEST(takes_what_the_gpu_can_run)
+{
+	fatbin_begin(&image);
+	add(FGV_FATBIN_PTX, 70, FGV_FATBIN_RAW, text_a);
+	add(FGV_FATBIN_PTX, 100, FGV_FATBIN_RAW, text_b);
+	expect_text_for(60, NULL);
+	expect_text_for(90, text_a);
+	expect_text_for(100, text_b);
+}
+END_TEST
+
+START_TEST(takes_what_one_gpu_alone_can_run)
+{
+	fatbin_begin(&image);
+	fatbin_add(&image, &(struct fatbin_entry){
+				   .kind = FGV_FATBIN_PTX,
+				   .sm = 90,
+				   .is_arch_specific = 1,
+				   .data = text_b,
+				   .len = strlen(text_b),
+			   });
+	expect_text_for(90, text_b);
+	expect_text_for(100, NULL);
+}
+END_TEST
+
 START_TEST(reads_all_containers)
 {
 	struct fgv_fatbin_texts texts;
@@ -95,7 +128,7 @@ START_TEST(reads_all_containers)
 	add(FGV_FATBIN_PTX, 90, FGV_FATBIN_ZSTD, text_b);
 	ck_assert_int_eq(fgv_fatbin_check(image.bytes, image.len, &containers), 0);
 	ck_assert_uint_eq(containers, 3);
-	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, &texts), 0);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, FGV_FATBIN_ANY_SM, &texts), 0);
 	ck_assert_uint_eq(texts.count, 2);
 	ck_assert_str_eq(texts.texts[0], text_a);
 	ck_assert_str_eq(texts.texts[1], text_b);
@@ -109,7 +142,7 @@ START_TEST(machine_code_alone_is_no_text)
 
 	fatbin_begin(&image);
 	add(FGV_FATBIN_CUBIN, 90, FGV_FATBIN_RAW, "machine code");
-	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, &texts), 0);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, FGV_FATBIN_ANY_SM, &texts), 0);
 	ck_assert_uint_eq(texts.count, 0);
 	fgv_fatbin_texts_free(&texts);
 }
@@ -124,7 +157,7 @@ START_TEST(refuses_a_bomb)
 	fatbin_begin(&image);
 	add(FGV_FATBIN_PTX, 70, FGV_FATBIN_ZSTD, text_a);
 	memcpy(image.bytes + 16 + 56, &claim, sizeof(claim));
-	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, &texts), -E2BIG);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, FGV_FATBIN_ANY_SM, &texts), -E2BIG);
 }
 END_TEST
 
@@ -137,7 +170,8 @@ START_TEST(refuses_a_wrong_claim)
 	fatbin_begin(&image);
 	add(FGV_FATBIN_PTX, 70, _i % 2 ? FGV_FATBIN_ZSTD : FGV_FATBIN_LZ4, text_a);
 	memcpy(image.bytes + 16 + 56, &claim, sizeof(claim));
-	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, &texts), -EINVAL);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, FGV_FATBIN_ANY_SM, &texts),
+			 -EINVAL);
 }
 END_TEST
 
@@ -166,7 +200,7 @@ static uint8_t *exact_copy(const uint8_t *bytes, size_t len)
 static int read_and_free(const uint8_t *bytes, size_t len)
 {
 	struct fgv_fatbin_texts texts;
-	int err = fgv_fatbin_ptx(bytes, len, &texts);
+	int err = fgv_fatbin_ptx(bytes, len, FGV_FATBIN_ANY_SM, &texts);
 
 	if (err == 0)
 		fgv_fatbin_texts_free(&texts);
@@ -270,6 +304,8 @@ int main(void)
 	tcase_add_loop_test(valid, reads_every_packing, 0, 3);
 	tcase_add_test(valid, takes_the_highest_sm);
 	tcase_add_test(valid, prefers_what_runs_everywhere);
+	tcase_add_test(valid, takes_what_the_gpu_can_run);
+	tcase_add_test(valid, takes_what_one_gpu_alone_can_run);
 	tcase_add_test(valid, reads_all_containers);
 	tcase_add_test(valid, machine_code_alone_is_no_text);
 	tcase_add_checked_fixture(hostile, setup, teardown);

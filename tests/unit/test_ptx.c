@@ -226,6 +226,126 @@ START_TEST(nesting)
 }
 END_TEST
 
+static const char managed[] =
+	HEAD ".visible .global .attribute(.managed) .align 4 .f32 a[4] = {1.5, 0f40000000};\n"
+	     ".global .attribute(.managed) .align 8 .u64 b = generic(a)+8;\n"
+	     ".extern .global .attribute(.managed) .u32 other;\n"
+	     ".global .attribute(.managed) .u32 elsewhere;\n"
+	     ".global .u64 pointer = a;\n"
+	     ".entry k(.param .u64 p)\n"
+	     "{\n"
+	     ".reg .b64 %rd<4>;\n"
+	     "mov.u64 %rd1, a+4;\n"
+	     "ld.global.u64 %rd2, [b];\n"
+	     "{ atom.global.add.u32 %rd3, [other+12], 1; }\n"
+	     "st.global.u32 [elsewhere], %rd3;\n"
+	     "ld.global.f32 %rd1, [a+8];\n"
+	     "}\n"
+	     ".entry without()\n"
+	     "{ ret; }\n";
+
+static struct {
+	float a[4];
+	uint64_t b;
+	uint32_t other;
+} placed;
+
+static const struct ptx_placement placements[] = {
+	{"a", placed.a, sizeof(placed.a)},
+	{"b", &placed.b, sizeof(placed.b)},
+	{"other", &placed.other, sizeof(placed.other)},
+	{"unknown", &placed.other, sizeof(placed.other)},
+};
+
+/* The text of @text with its managed variables placed; NULL: it can't be, as @error says. */
+static char *place(const char *text, struct ptx_error *error)
+{
+	struct ptx_module *module = must_parse(text);
+	char *printed = NULL;
+
+	memset(&placed, 0xff, sizeof(placed));
+	if (!fgv_ptx_place(module, placements, sizeof(placements) / sizeof(*placements), error))
+		printed = print(module);
+	fgv_ptx_destroy(module);
+	return printed;
+}
+
+/* Whether @text has @format, made with an address, once. */
+static bool has(const char *text, const char *format, const void *address)
+{
+	char wanted[128];
+	const char *at;
+
+	snprintf(wanted, sizeof(wanted), format, (unsigned long)(uintptr_t)address);
+	at = strstr(text, wanted);
+	return at && !strstr(at + 1, wanted);
+}
+
+START_TEST(places_managed_variables)
+{
+	struct ptx_error error;
+	char *text = place(managed, &error);
+
+	ck_assert_ptr_nonnull(text);
+	ck_assert_ptr_null(strstr(text, " a["));
+	ck_assert_ptr_null(strstr(text, " b "));
+	ck_assert_ptr_null(strstr(text, "other"));
+	ck_assert_ptr_nonnull(strstr(text, ".attribute(.managed) .u32 elsewhere;"));
+	ck_assert_ptr_nonnull(strstr(text, "[elsewhere]"));
+	ck_assert(has(text, "pointer = %lu;", placed.a));
+	ck_assert_ptr_nonnull(strstr(text, ".reg .b64 %fgv_managed<4>;"));
+	ck_assert(has(text, "mov.b64 %%fgv_managed0, %lu;", placed.a + 1));
+	ck_assert(has(text, "mov.b64 %%fgv_managed1, %lu;", &placed.b));
+	ck_assert(has(text, "mov.b64 %%fgv_managed2, %lu;", &placed.other));
+	ck_assert(has(text, "mov.b64 %%fgv_managed3, %lu;", placed.a));
+	ck_assert_ptr_nonnull(strstr(text, "mov.u64 %rd1, %fgv_managed0;"));
+	ck_assert_ptr_nonnull(strstr(text, "[%fgv_managed1]"));
+	ck_assert_ptr_nonnull(strstr(text, "[%fgv_managed2+12]"));
+	ck_assert_ptr_nonnull(strstr(text, "[%fgv_managed3+8]"));
+	ck_assert_ptr_nonnull(strstr(text, ".entry without()\n{\nret;"));
+	free(text);
+}
+END_TEST
+
+START_TEST(writes_managed_variables)
+{
+	struct ptx_error error;
+	char *text = place(managed, &error);
+
+	ck_assert_ptr_nonnull(text);
+	ck_assert(placed.a[0] == 1.5f && placed.a[1] == 2 && placed.a[2] == 0 && placed.a[3] == 0);
+	ck_assert_uint_eq(placed.b, (uintptr_t)(placed.a + 2));
+	/* Another text has that one's value. */
+	ck_assert_uint_eq(placed.other, UINT32_MAX);
+	free(text);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	unsigned line;
+	const char *reason;
+} not_placed[] = {
+	{HEAD "\n.global .attribute(.managed) .u32 a[5];", 5, "larger"},
+	{HEAD ".global .attribute(.managed) .u64 b = k;\n.entry k()\n{ ret; }", 4, "not known"},
+	{HEAD ".global .attribute(.managed) .u32 a[1] = {1, 2, 3, 4, 5};", 4, "not known"},
+	{HEAD ".global .attribute(.managed) .u32 a;\n.entry k()\n{\n.shared .u32 a;\n}", 7,
+	 "hidden"},
+	{HEAD ".global .attribute(.managed) .u32 a;\n.entry k()\n{\na: ret;\n}", 7, "hidden"},
+	{HEAD ".global .attribute(.managed) .u32 a;\n.entry k(.param .u64 a)\n{\nret;\n}", 5,
+	 "hidden"},
+};
+
+START_TEST(refuses_to_place)
+{
+	struct ptx_error error = {0};
+
+	ck_assert_ptr_null(place(not_placed[_i].text, &error));
+	ck_assert_uint_eq(error.line, not_placed[_i].line);
+	ck_assert_msg(strstr(error.reason, not_placed[_i].reason), "%s", error.reason);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("ptx");
@@ -235,6 +355,10 @@ static Suite *suite(void)
 	tcase_add_test(t, round_trip);
 	tcase_add_test(t, tree);
 	tcase_add_loop_test(t, refused, 0, (int)(sizeof(bad) / sizeof(*bad)));
+	tcase_add_test(t, places_managed_variables);
+	tcase_add_test(t, writes_managed_variables);
+	tcase_add_loop_test(t, refuses_to_place, 0,
+			    (int)(sizeof(not_placed) / sizeof(*not_placed)));
 	tcase_add_test(t, truncated);
 	tcase_add_test(t, garbled);
 	tcase_add_test(t, nesting);

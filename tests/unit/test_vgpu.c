@@ -150,18 +150,24 @@ static uint32_t load(uint64_t len, uint32_t *module)
 	return status;
 }
 
-static uint32_t load_ptx(const char *text, uint32_t *module)
+/* Puts an image of @text at the arena's beginning; its length. */
+static uint64_t put_image(const char *text)
 {
 	struct fatbin image;
-	uint32_t status;
+	uint64_t len;
 
 	fatbin_init(&image);
 	fatbin_begin(&image);
 	fatbin_add_ptx(&image, text);
 	memcpy(vgpu_arena(&vgpu, 0), image.bytes, image.len);
-	status = load(image.len, module);
+	len = image.len;
 	fatbin_fini(&image);
-	return status;
+	return len;
+}
+
+static uint32_t load_ptx(const char *text, uint32_t *module)
+{
+	return load(put_image(text), module);
 }
 
 static uint32_t get_function(uint32_t module, const char *name, uint32_t *function)
@@ -352,6 +358,80 @@ START_TEST(shares_nothing_wrong)
 	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS), CUDA_SUCCESS);
 	ck_assert_uint_eq(host_unmap(SHARED_ADDRESS), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 4096, 4096), CUDA_SUCCESS);
+}
+END_TEST
+
+static const char managed_ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
+				  ".global .attribute(.managed) .align 4 .u32 count[2] = {7, 8};\n"
+				  ".visible .entry count_up()\n"
+				  "{\n"
+				  ".reg .b32 %r<3>;\n"
+				  "ld.global.u32 %r1, [count+4];\n"
+				  "add.u32 %r1, %r1, 30;\n"
+				  "st.global.u32 [count], %r1;\n"
+				  "ret;\n"
+				  "}\n";
+
+/* Loads managed_ptx with what is said of one variable, @name_len bytes of its name. */
+static uint32_t load_placed(uint64_t address, uint64_t bytes, const char *name, uint32_t name_len,
+			    uint32_t *module)
+{
+	struct fgv_module_load_placed_request head = {
+		.image_off = vgpu.window.arena_off,
+		.image_len = put_image(managed_ptx),
+	};
+	struct fgv_module_load_placed_reply reply = {0};
+	uint8_t message[sizeof(head) + 64];
+	uint32_t status;
+
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), &address, 8);
+	memcpy(message + sizeof(head) + 8, &bytes, 8);
+	memcpy(message + sizeof(head) + 16, name, name_len);
+	status = call(FGV_OP_MODULE_LOAD_PLACED, message, (uint32_t)sizeof(head) + 16 + name_len,
+		      &reply);
+	*module = reply.module;
+	return status;
+}
+
+/* The variable is memory that the guest sees, with its initial value. */
+START_TEST(places_managed_variables)
+{
+	uint32_t *data = vgpu_arena(&vgpu, 1 << 20), module, function;
+
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 1 << 20, 4096), CUDA_SUCCESS);
+	data[0] = data[1] = data[2] = data[3] = 99;
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS + 4, 8, "count", 6, &module), CUDA_SUCCESS);
+	ck_assert(data[0] == 99 && data[1] == 7 && data[2] == 8 && data[3] == 99);
+	ck_assert_uint_eq(get_function(module, "count_up", &function), CUDA_SUCCESS);
+	data[2] = 12;
+	launch(function, 1, NULL, 0);
+	ck_assert_uint_eq(device_sync(), CUDA_SUCCESS);
+	ck_assert_uint_eq(data[1], 42);
+}
+END_TEST
+
+START_TEST(places_nothing_wrong)
+{
+	uint32_t *data = vgpu_arena(&vgpu, 1 << 20), module;
+
+	ck_assert_uint_eq(host_map(SHARED_ADDRESS, 1 << 20, 4096), CUDA_SUCCESS);
+	*data = 99;
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS + 4096, 8, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS + 4092, 8, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS, UINT64_MAX, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS, 0, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	for (uint32_t len = 0; len < 6; len++)
+		ck_assert_uint_eq(load_placed(SHARED_ADDRESS, 8, "count", len, &module),
+				  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS, 8, "", 1, &module), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(SHARED_ADDRESS, 8, "count\0more", 10, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(*data, 99);
 }
 END_TEST
 
@@ -806,6 +886,8 @@ int main(void)
 	tcase_add_test(work, copies_in_bulk_and_on_the_device);
 	tcase_add_test(work, shares_host_memory);
 	tcase_add_test(work, shares_nothing_wrong);
+	tcase_add_test(work, places_managed_variables);
+	tcase_add_test(work, places_nothing_wrong);
 	tcase_add_test(work, launches);
 	tcase_add_test(work, tells_of_functions_and_variables);
 	tcase_add_test(work, refuses_modules);

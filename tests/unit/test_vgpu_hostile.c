@@ -338,7 +338,7 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 
 		memcpy(message + at, &value, 4);
 	}
-	if (op == FGV_OP_MODULE_LOAD || op == FGV_OP_TEXT_READ)
+	if (op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED || op == FGV_OP_TEXT_READ)
 		move_to_arena(message);
 	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
 		make_paged(message, len, seed);
@@ -368,8 +368,7 @@ START_TEST(sends_random_arguments)
 		uint32_t len, status;
 
 		/* What waits for a function that never returns has no reply: never_returns. */
-		if (!fgv_op_infos[op].name || op == FGV_OP_HOST_FUNC ||
-		    op == FGV_OP_HOST_FUNC_NEXT)
+		if (!fgv_op_infos[op].name || op == FGV_OP_HOST_FUNC || op == FGV_OP_HOST_FUNC_NEXT)
 			continue;
 		len = fgv_op_infos[op].request_len;
 		random_message(op, address, message, &seed);

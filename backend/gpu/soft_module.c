@@ -1,0 +1,58 @@
+/*
+ * Modules of the soft GPU: it takes the PTX of a fat binary, and no machine code.
+ */
+#include "backend/gpu/soft_internal.h"
+
+#include "backend/gpu/placed.h"
+
+/* Loads @texts, which then are gone. */
+static CUresult load(struct fgv_gpu *gpu, struct fgv_fatbin_texts *texts, char *log, size_t log_len,
+		     struct fgv_gpu_module **module)
+{
+	struct softgpu_module *made = NULL;
+	CUresult status = CUDA_ERROR_NO_BINARY_FOR_GPU;
+
+	if (texts->count > 0)
+		status = softgpu_module_load(gpu_of(gpu), (const char *const *)texts->texts,
+					     texts->count, log, log_len, &made);
+	fgv_fatbin_texts_free(texts);
+	*module = (struct fgv_gpu_module *)made;
+	return status;
+}
+
+/* A NUL ends it. */
+static CUresult load_text(struct fgv_gpu *gpu, const char *text, char *log, size_t log_len,
+			  struct fgv_gpu_module **module)
+{
+	struct softgpu_module *made = NULL;
+	CUresult status = softgpu_module_load(gpu_of(gpu), &text, 1, log, log_len, &made);
+
+	*module = (struct fgv_gpu_module *)made;
+	return status;
+}
+
+CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
+			      size_t log_len, struct fgv_gpu_module **module)
+{
+	enum fgv_fatbin_form form = fgv_fatbin_form(image, len);
+	struct fgv_fatbin_texts texts;
+	int err;
+
+	if (form == FGV_FATBIN_BARE_PTX)
+		return load_text(gpu, image, log, log_len, module);
+	if (form == FGV_FATBIN_BARE_CUBIN)
+		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	err = fgv_fatbin_ptx(image, len, FGV_FATBIN_ANY_SM, &texts);
+	return err < 0 ? fgv_placed_status(err) : load(gpu, &texts, log, log_len, module);
+}
+
+CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
+				     const struct fgv_gpu_placed *placed, size_t count, char *log,
+				     size_t log_len, struct fgv_gpu_module **module)
+{
+	struct fgv_fatbin_texts texts;
+	CUresult status = fgv_placed_texts(image, len, FGV_FATBIN_ANY_SM, placed, count, log,
+					   log_len, &texts);
+
+	return status != CUDA_SUCCESS ? status : load(gpu, &texts, log, log_len, module);
+}

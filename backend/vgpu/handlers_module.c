@@ -1,0 +1,246 @@
+/*
+ * The handlers of the operations on modules, their kernels and their variables.
+ */
+#include "backend/vgpu/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "common/log.h"
+#include "common/util.h"
+
+/* What is loaded: a private copy of an image, and where its managed variables are to lie. */
+struct loading {
+	const void *image;
+	size_t len;
+	const struct fgv_gpu_placed *placed;
+	size_t placed_count;
+};
+
+static CUresult load_on_gpu(struct fgv_session *session, const struct loading *what,
+			    struct fgv_gpu_module **module)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	char log[512] = "";
+	CUresult status;
+
+	if (what->placed_count > 0)
+		status = gpu->ops->module_load_placed(gpu, what->image, what->len, what->placed,
+						      what->placed_count, log, sizeof(log), module);
+	else
+		status = gpu->ops->module_load(gpu, what->image, what->len, log, sizeof(log),
+					       module);
+	if (status != CUDA_SUCCESS && *log && session->complaints++ < FGV_COMPLAINTS_MAX)
+		fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
+			    FGV_SESSION_ARGS(session), log);
+	return status;
+}
+
+static CUresult load(struct fgv_session *session, const struct loading *what, uint32_t *handle)
+{
+	struct fgv_gpu_module *loaded;
+	struct fgv_object *object;
+	CUresult status = load_on_gpu(session, what, &loaded);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	object = fgv_handles_add(&session->handles, FGV_KIND_MODULE);
+	if (!object) {
+		session->gpu->ops->module_unload(session->gpu, loaded);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	object->module.gpu = loaded;
+	object->module.image_bytes = what->len;
+	session->image_bytes += what->len;
+	*handle = object->handle;
+	return CUDA_SUCCESS;
+}
+
+/* Loads from a copy of @image, which the guest may change meanwhile. */
+static CUresult load_image(struct fgv_session *session, const void *image, uint64_t len,
+			   struct loading *what, uint32_t *handle)
+{
+	CUresult status;
+	char *copy;
+
+	if (len > FGV_IMAGE_MAX || len > FGV_IMAGES_MAX - session->image_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	copy = malloc(len + 1);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, image, len);
+	copy[len] = '\0';
+	what->image = copy;
+	what->len = len;
+	status = load(session, what, handle);
+	free(copy);
+	return status;
+}
+
+CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
+{
+	CUresult status = fgv_session_take_deferred(session);
+	struct loading what = {.placed_count = 0};
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	return load_image(session, in->image, in->image_len, &what, &out->module);
+}
+
+/* One variable at *@at: its address and its size, 8 bytes each, and its name with a NUL. */
+static CUresult read_placed(struct fgv_session *session, const uint8_t **at, size_t *left,
+			    struct fgv_gpu_placed *placed)
+{
+	const char *name = (const char *)*at + 2 * sizeof(uint64_t);
+	uint64_t address, bytes;
+	size_t len;
+
+	if (*left < 2 * sizeof(uint64_t))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&address, *at, sizeof(address));
+	memcpy(&bytes, *at + sizeof(address), sizeof(bytes));
+	*left -= 2 * sizeof(uint64_t);
+	len = strnlen(name, *left);
+	if (len == 0 || len == *left)
+		return CUDA_ERROR_INVALID_VALUE;
+	*at = (const uint8_t *)name + len + 1;
+	*left -= len + 1;
+	*placed = (struct fgv_gpu_placed){name, fgv_mapped_find(&session->mapped, address, bytes),
+					  bytes};
+	return placed->memory && bytes > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_request *request,
+				   const struct fgv_module_load_placed_in *in,
+				   struct fgv_module_load_placed_out *out)
+{
+	const size_t least = 2 * sizeof(uint64_t) + 2;
+	CUresult status = fgv_session_take_deferred(session);
+	const uint8_t *at = in->variables;
+	size_t left = in->variables_len;
+	struct fgv_gpu_placed *placed;
+	struct loading what = {0};
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (left < least)
+		return CUDA_ERROR_INVALID_VALUE;
+	placed = calloc(left / least, sizeof(*placed));
+	if (!placed)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (status == CUDA_SUCCESS && left > 0)
+		status = read_placed(session, &at, &left, &placed[what.placed_count++]);
+	what.placed = placed;
+	if (status == CUDA_SUCCESS)
+		status = load_image(session, in->image, in->image_len, &what, &out->module);
+	free(placed);
+	return status;
+}
+
+CUresult fgv_do_module_unload(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_module_unload_in *in)
+{
+	(void)request;
+	return fgv_session_remove(session, in->module);
+}
+
+/* The name is the message's end, behind which the dispatcher has put a NUL. */
+static const char *name_of(const void *name, uint32_t len)
+{
+	return len > 0 && strlen(name) == len ? name : NULL;
+}
+
+/* Asks for the sizes of the parameters of @function, which has none of them yet. */
+static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
+{
+	uint32_t count = 0, bytes, *sizes = NULL;
+	CUresult status;
+
+	while ((status = gpu->ops->function_param(gpu, function->function.gpu, count, &bytes)) ==
+	       CUDA_SUCCESS) {
+		uint32_t *grown = NULL;
+
+		if (count < FGV_PARAMS_MAX && bytes <= FGV_DATA_MAX - function->function.args_len)
+			grown = realloc(sizes, (count + 1) * sizeof(*sizes));
+		if (!grown) {
+			free(sizes);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		sizes = grown;
+		sizes[count++] = bytes;
+		function->function.args_len += (uint32_t)fgv_align_up(bytes, 8);
+	}
+	function->function.param_sizes = sizes;
+	function->function.param_count = count;
+	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;
+}
+
+/* Writes struct fgv_function_info to the guest's @info; *len is what it takes. */
+static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *function, uint8_t *info,
+			   uint64_t info_len, uint32_t *len)
+{
+	struct fgv_function_info head = {
+		.param_count = function->function.param_count,
+		.param_bytes = function->function.args_len,
+	};
+	size_t sizes_len = head.param_count * sizeof(uint32_t);
+
+	if (info_len < sizeof(head) + sizes_len)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* What a driver does not know yet stays 0. */
+	for (int i = 0; i < FGV_FUNCTION_ATTRIBUTES; i++)
+		gpu->ops->function_attribute(gpu, function->function.gpu, (CUfunction_attribute)i,
+					     &head.attributes[i]);
+	memcpy(info, &head, sizeof(head));
+	if (sizes_len > 0)
+		memcpy(info + sizeof(head), function->function.param_sizes, sizes_len);
+	*len = (uint32_t)(sizeof(head) + sizes_len);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_function_get_in *in, struct fgv_function_get_out *out)
+{
+	const char *name = name_of(in->name, in->name_len);
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_gpu_function *found;
+	struct fgv_object *object;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status == CUDA_SUCCESS && !name)
+		status = CUDA_ERROR_NOT_FOUND;
+	if (status == CUDA_SUCCESS)
+		status = gpu->ops->module_function(gpu, in->module->module.gpu, name, &found);
+	if (status != CUDA_SUCCESS)
+		return status;
+	object = fgv_handles_add(&session->handles, FGV_KIND_FUNCTION);
+	if (!object)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	object->function.gpu = found;
+	status = read_params(gpu, object);
+	if (status == CUDA_SUCCESS)
+		status = write_info(gpu, object, in->info, in->info_len, &out->info_len);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_remove(session, object);
+		return status;
+	}
+	object->function.next = in->module->module.functions;
+	in->module->module.functions = object;
+	out->function = object->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_global_get(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_global_get_in *in, struct fgv_global_get_out *out)
+{
+	const char *name = name_of(in->name, in->name_len);
+
+	(void)request;
+	if (!name)
+		return CUDA_ERROR_NOT_FOUND;
+	return session->gpu->ops->module_global(session->gpu, in->module->module.gpu, name,
+						&out->address, &out->size);
+}
