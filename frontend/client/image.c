@@ -63,7 +63,7 @@ static uint64_t readable(const void *data)
 	return search.left;
 }
 
-static int read_container(const void *data, struct fgv_image_part *part)
+int fgv_image_container(const void *data, struct fgv_image_part *part)
 {
 	uint64_t left = readable(data);
 	struct container head;
@@ -77,6 +77,18 @@ static int read_container(const void *data, struct fgv_image_part *part)
 	part->data = data;
 	part->len = sizeof(head) + head.len;
 	return 0;
+}
+
+enum fgv_image_kind fgv_image_kind(const void *data)
+{
+	uint32_t magic;
+
+	memcpy(&magic, data, sizeof(magic));
+	if (magic == WRAPPER_MAGIC)
+		return FGV_IMAGE_WRAPPER;
+	if (magic == CONTAINER_MAGIC)
+		return FGV_IMAGE_CONTAINER;
+	return memcmp(data, ELFMAG, SELFMAG) ? FGV_IMAGE_TEXT : FGV_IMAGE_ELF;
 }
 
 /* How many containers @more lists; -EBADMSG if it does not end. */
@@ -118,9 +130,9 @@ int fgv_image_read(const void *wrapper_data, struct fgv_image_part **parts, uint
 	list = calloc((size_t)more + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	err = read_container(wrapper.data, &list[0]);
+	err = fgv_image_container(wrapper.data, &list[0]);
 	for (int i = 0; i < more && !err; i++)
-		err = read_container(wrapper.more[i], &list[i + 1]);
+		err = fgv_image_container(wrapper.more[i], &list[i + 1]);
 	if (err) {
 		free(list);
 		return err;

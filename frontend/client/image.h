@@ -14,6 +14,14 @@ struct fgv_image_part {
 	uint64_t len;
 };
 
+enum fgv_image_kind { FGV_IMAGE_WRAPPER, FGV_IMAGE_CONTAINER, FGV_IMAGE_ELF, FGV_IMAGE_TEXT };
+
+/* What @data, of four bytes at least, begins as; what is nothing else may be PTX. */
+enum fgv_image_kind fgv_image_kind(const void *data);
+
+/* The container at @data; -EBADMSG, as below. */
+int fgv_image_container(const void *data, struct fgv_image_part *part);
+
 /*
  * The containers that the wrapper at @wrapper names, which become one module: 0, and
  * *parts to be freed by the caller. -EBADMSG if it is no wrapper, or a container is

@@ -23,6 +23,7 @@ enum fgv_object_kind {
 	FGV_OBJECT_EXEC = 5,
 	FGV_OBJECT_ARRAY = 8,
 	FGV_OBJECT_MIPMAPPED = 9,
+	FGV_OBJECT_LIBRARY = 14,
 };
 
 struct fgv_object_info {

@@ -293,3 +293,13 @@ FGV_EXPORT cudaError_t cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryF
 		*kernelPtr = (cudaKernel_t)kernel;
 	return fgv_error_set(error);
 }
+
+/* All devices that a session has share a kernel's attributes: there is one. */
+FGV_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
+						       enum cudaFuncAttribute attr, int value,
+						       int device)
+{
+	cudaError_t error = fgv_device_check(device);
+
+	return fgv_error_set(error ? error : set_attribute(kernel, attr, value));
+}

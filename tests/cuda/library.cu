@@ -1,0 +1,116 @@
+/*
+ * Libraries: code that the program has as text, and loads, uses and unloads while it runs.
+ */
+#include "test.h"
+
+#include <unistd.h>
+
+static const char code[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .global .align 4 .u32 offset[2] = {1000, 30};
+.visible .entry add(.param .u64 to, .param .u32 much)
+{
+	.reg .b64 %rd<3>;
+	.reg .b32 %r<4>;
+	ld.param.u64 %rd1, [to];
+	ld.param.u32 %r1, [much];
+	ld.global.u32 %r2, [offset+4];
+	add.u32 %r1, %r1, %r2;
+	cvta.to.global.u64 %rd1, %rd1;
+	st.global.u32 [%rd1], %r1;
+	ret;
+}
+)";
+
+static void launch(cudaKernel_t kernel, int *to, int much)
+{
+	void *args[] = {&to, &much};
+
+	CUDA(cudaLaunchKernel((const void *)kernel, 1, 1, args, 0, 0));
+}
+
+static void use(cudaLibrary_t library)
+{
+	int result = 0, *place, value = 500;
+	cudaFuncAttributes attributes;
+	cudaKernel_t kernel, again;
+	size_t bytes = 0;
+	void *address;
+
+	CUDA(cudaMalloc(&place, sizeof(*place)));
+	CUDA(cudaLibraryGetKernel(&kernel, library, "add"));
+	CUDA(cudaLibraryGetKernel(&again, library, "add"));
+	EXPECT(kernel == again);
+	CUDA(cudaFuncGetAttributes(&attributes, (const void *)kernel));
+	EXPECT(attributes.maxThreadsPerBlock > 0);
+	launch(kernel, place, 12);
+	CUDA(cudaMemcpy(&result, place, sizeof(result), cudaMemcpyDeviceToHost));
+	EXPECT_EQ(42, result);
+	CUDA(cudaLibraryGetGlobal(&address, &bytes, library, "offset"));
+	EXPECT_EQ(8, bytes);
+	CUDA(cudaMemcpy((char *)address + 4, &value, sizeof(value), cudaMemcpyHostToDevice));
+	launch(kernel, place, 12);
+	CUDA(cudaMemcpy(&result, place, sizeof(result), cudaMemcpyDeviceToHost));
+	EXPECT_EQ(512, result);
+	CUDA(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+					     1024, 0));
+	EXPECT_CODE(cudaErrorSymbolNotFound, cudaLibraryGetKernel(&kernel, library, "sub"));
+	EXPECT_CODE(cudaErrorSymbolNotFound,
+		    cudaLibraryGetGlobal(&address, &bytes, library, "scale"));
+	cudaGetLastError();
+	CUDA(cudaFree(place));
+}
+
+static void test_data(void)
+{
+	cudaLibrary_t library;
+	char *copy = strdup(code);
+
+	CUDA(cudaLibraryLoadData(&library, copy, NULL, NULL, 0, NULL, NULL, 0));
+	memset(copy, 'x', sizeof(code) - 1);
+	free(copy);
+	use(library);
+	CUDA(cudaLibraryUnload(library));
+	/* A second time it begins anew. */
+	CUDA(cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0));
+	use(library);
+	CUDA(cudaLibraryUnload(library));
+}
+
+static void test_file(void)
+{
+	char name[] = "/tmp/fairgv-library-XXXXXX";
+	int fd = mkstemp(name);
+	cudaLibrary_t library;
+
+	EXPECT(fd >= 0);
+	EXPECT(write(fd, code, sizeof(code) - 1) == (ssize_t)sizeof(code) - 1);
+	close(fd);
+	CUDA(cudaLibraryLoadFromFile(&library, name, NULL, NULL, 0, NULL, NULL, 0));
+	EXPECT(!unlink(name));
+	use(library);
+	CUDA(cudaLibraryUnload(library));
+}
+
+static void test_wrong(void)
+{
+	cudaLibrary_t library;
+
+	EXPECT_CODE(cudaErrorInvalidValue,
+		    cudaLibraryLoadData(NULL, code, NULL, NULL, 0, NULL, NULL, 0));
+	EXPECT_CODE(cudaErrorInvalidValue,
+		    cudaLibraryLoadData(&library, NULL, NULL, NULL, 0, NULL, NULL, 0));
+	EXPECT(cudaLibraryLoadFromFile(&library, "/nowhere/at/all", NULL, NULL, 0, NULL, NULL, 0) !=
+	       cudaSuccess);
+	cudaGetLastError();
+}
+
+int main(void)
+{
+	test_data();
+	test_file();
+	test_wrong();
+	return 0;
+}
