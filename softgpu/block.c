@@ -1,26 +1,10 @@
 /*
- * Runs one block: its warps in turns, the barriers between them, and the tree of splits
- * within each. All of it is one worker thread's.
+ * Runs one block: its warps in turns, and the barriers between them. All of it is one worker
+ * thread's.
  */
 #include "softgpu/block.h"
 
-#include <emmintrin.h>
 #include <string.h>
-
-#define SPLITS_LET_GO 96 /* with 63 more: below SPLITS_MAX */
-
-void fgv_softgpu_set_active(struct warp *w, uint32_t mask)
-{
-	const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
-
-	w->active = mask;
-	w->full = mask == w->alive;
-	for (int i = 0; i < LANES; i += 4) {
-		__m128i four = _mm_and_si128(_mm_set1_epi32((int)(mask >> i)), bits);
-
-		_mm_store_si128((__m128i *)(w->lanes + i), _mm_cmpeq_epi32(four, bits));
-	}
-}
 
 const struct insn *fgv_softgpu_fault(struct warp *w, const struct insn *in, CUresult code)
 {
@@ -32,277 +16,9 @@ const struct insn *fgv_softgpu_fault(struct warp *w, const struct insn *in, CUre
 	return NULL;
 }
 
-static void use_frame(struct warp *w, const struct call_record *call)
-{
-	w->base[0] = w->frames + call->frame;
-	w->base[1] = call->code->consts;
-	w->local = call->local;
-}
-
-/* Makes split @index the one that runs; its next instruction. */
-static const struct insn *enter_split(struct warp *w, unsigned index)
-{
-	struct split *s = &w->splits[index];
-
-	w->split = (uint8_t)index;
-	use_frame(w, s->call);
-	fgv_softgpu_set_active(w, s->mask & w->alive);
-	return s->pc;
-}
-
-const struct insn *fgv_softgpu_switch_split(struct warp *w)
-{
-	unsigned count = w->splits_used;
-
-	for (unsigned n = 1; n <= count; n++) {
-		unsigned index = (w->split + n) % count;
-
-		if (w->splits[index].state == SPLIT_READY)
-			return enter_split(w, index);
-	}
-	return NULL;
-}
-
-static void free_calls(struct warp *w, struct call_record *call, const struct call_record *keep)
-{
-	while (call != keep) {
-		struct call_record *caller = call->caller;
-
-		call->caller = w->free_calls;
-		w->free_calls = call;
-		call = caller;
-	}
-}
-
-/* A split is gone; a join that waited for it only runs on, or goes, too. */
-static void drop_split(struct warp *w, unsigned index)
-{
-	for (;;) {
-		struct split *s = &w->splits[index];
-		unsigned parent = s->parent;
-		struct split *p = &w->splits[parent];
-
-		s->state = SPLIT_FREE;
-		if (parent == index) {
-			free_calls(w, s->call, NULL);
-			return;
-		}
-		free_calls(w, s->call, p->call);
-		if (--p->children)
-			return;
-		p->state = SPLIT_READY;
-		if (p->mask & w->alive)
-			return;
-		index = parent;
-	}
-}
-
-struct call_record *fgv_softgpu_take_call(struct warp *w)
-{
-	struct call_record *r = w->free_calls;
-
-	if (r)
-		w->free_calls = r->caller;
-	else if (w->calls_used < CALLS_MAX)
-		r = &w->calls[w->calls_used++];
-	return r;
-}
-
-const struct insn *fgv_softgpu_join(struct warp *w)
-{
-	drop_split(w, w->split);
-	return fgv_softgpu_switch_split(w);
-}
-
-const struct insn *fgv_softgpu_exit(struct warp *w)
-{
-	w->alive &= ~w->active;
-	w->block->alive -= (uint32_t)__builtin_popcount(w->active);
-	drop_split(w, w->split);
-	fgv_softgpu_barriers_check(w->block);
-	return fgv_softgpu_switch_split(w);
-}
-
-static unsigned take_split(struct warp *w)
-{
-	unsigned index = 0;
-
-	while (index < w->splits_used && w->splits[index].state != SPLIT_FREE)
-		index++;
-	if (index == w->splits_used)
-		w->splits_used++;
-	return index;
-}
-
-static void add_side(struct warp *w, unsigned parent, const struct split *like,
-		     const struct insn *join, const struct insn *pc, uint32_t mask)
-{
-	struct split *s = &w->splits[take_split(w)];
-
-	*s = (struct split){.pc = pc,
-			    .join = join,
-			    .call = like->call,
-			    .mask = mask,
-			    .state = SPLIT_READY,
-			    .parent = (uint8_t)parent};
-	w->splits[parent].children++;
-}
-
-/*
- * How many splits there can be: the sets of lanes that they stand for are nested or
- * disjoint, so 63 different ones at most. A join has strictly more lanes than each child, and a
- * split whose join is this branch's own shares that join's parent instead of becoming one; only a
- * join whose waiting lanes were let go may have the same lanes as its child, and let_go() makes no
- * such join when SPLITS_LET_GO exist.
- */
-const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *join,
-				       const struct side *sides, unsigned count)
-{
-	struct split *s = &w->splits[w->split];
-	struct split like = *s;
-	unsigned parent = w->split;
-
-	if (join && s->join == join) {
-		parent = s->parent;
-		s->state = SPLIT_FREE;
-		w->splits[parent].children--;
-	} else {
-		s->state = SPLIT_JOIN;
-		s->pc = join;
-		s->mask = w->active;
-		s->children = 0;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		if (sides[i].mask && (!join || sides[i].pc != join))
-			add_side(w, parent, &like, join, sides[i].pc, sides[i].mask);
-	}
-	return fgv_softgpu_switch_split(w);
-}
-
-/* Copies a chain of calls, so that two splits can return from them each by itself. */
-static bool copy_calls(struct warp *w, struct split *s, struct call_record *until)
-{
-	struct call_record **place = &s->call;
-
-	while (*place != until) {
-		struct call_record *copy = fgv_softgpu_take_call(w);
-
-		if (!copy)
-			return false;
-		*copy = **place;
-		*place = copy;
-		place = &copy->caller;
-	}
-	return true;
-}
-
-/* Lanes that have come to a join and wait for the others there. */
-static uint32_t waiting_lanes(const struct warp *w, unsigned join)
-{
-	uint32_t mask = w->splits[join].mask & w->alive;
-
-	for (unsigned i = 0; i < w->splits_used; i++) {
-		const struct split *s = &w->splits[i];
-
-		if (s->state != SPLIT_FREE && s->parent == join && i != join)
-			mask &= ~s->mask;
-	}
-	return mask;
-}
-
-static void let_go(struct warp *w, unsigned join, uint32_t mask)
-{
-	struct split *p = &w->splits[join];
-	unsigned index = take_split(w);
-	struct split *s = &w->splits[index];
-	bool root = p->parent == join;
-
-	*s = *p;
-	s->mask = mask;
-	s->state = SPLIT_READY;
-	s->children = 0;
-	if (!copy_calls(w, s, root ? NULL : w->splits[p->parent].call)) {
-		s->state = SPLIT_FREE;
-		return;
-	}
-	p->mask &= ~mask;
-	if (root)
-		s->parent = (uint8_t)index;
-	else
-		w->splits[p->parent].children++;
-}
-
-/*
- * Lanes that wait at a join may be what the others wait for: a lock that one of them
- * holds, a barrier that it must come to. So when nothing moves, they go on alone.
- */
-static bool let_waiting_go(struct warp *w)
-{
-	unsigned in_use = 0;
-	bool any = false;
-
-	for (unsigned i = 0; i < w->splits_used; i++)
-		in_use += w->splits[i].state != SPLIT_FREE;
-	for (unsigned i = 0, count = w->splits_used; i < count && in_use < SPLITS_LET_GO; i++) {
-		uint32_t mask;
-
-		if (w->splits[i].state != SPLIT_JOIN || !w->splits[i].pc)
-			continue;
-		mask = waiting_lanes(w, i);
-		if (mask) {
-			let_go(w, i, mask);
-			any = true;
-			in_use++;
-		}
-	}
-	return any;
-}
-
-const struct insn *fgv_softgpu_yield(struct warp *w, const struct insn *next)
-{
-	w->splits[w->split].pc = next;
-	let_waiting_go(w);
-	return NULL;
-}
-
 static bool is_complete(const struct block *block, const struct barrier *b)
 {
 	return b->waiters && b->count >= (b->expected ? b->expected : block->alive);
-}
-
-static bool same_calls(const struct call_record *a, const struct call_record *b)
-{
-	while (a != b) {
-		if (!a || !b || a->code != b->code || a->frame != b->frame ||
-		    a->resume != b->resume)
-			return false;
-		a = a->caller;
-		b = b->caller;
-	}
-	return true;
-}
-
-/*
- * Lanes that were let go wait in the same place as those that they left: they become one
- * with split @index again, as what follows may be an operation of the whole warp.
- */
-static void reunite(struct warp *w, unsigned index)
-{
-	struct split *s = &w->splits[index];
-
-	for (unsigned i = index + 1; i < w->splits_used; i++) {
-		struct split *other = &w->splits[i];
-		bool roots = s->parent == index && other->parent == i;
-
-		if (other->state != SPLIT_BARRIER || other->barrier != s->barrier ||
-		    other->pc != s->pc || other->join != s->join ||
-		    (!roots && other->parent != s->parent) || !same_calls(other->call, s->call))
-			continue;
-		s->mask |= other->mask;
-		free_calls(w, other->call, roots ? NULL : w->splits[s->parent].call);
-		w->splits[s->parent].children -= !roots;
-		other->state = SPLIT_FREE;
-	}
 }
 
 /* Everybody has come: those who sleep here go on, and the next round begins. */
@@ -324,9 +40,9 @@ static void release(struct block *block, unsigned id)
 		for (unsigned k = 0; k < w->splits_used; k++) {
 			struct split *s = &w->splits[k];
 
-			if (s->state != SPLIT_BARRIER || s->barrier != id)
+			if (s->state != SPLIT_BARRIER || s->awaited != id)
 				continue;
-			reunite(w, k);
+			fgv_softgpu_reunite(w, k);
 			s->state = SPLIT_READY;
 		}
 	}
@@ -367,7 +83,7 @@ const struct insn *fgv_softgpu_barrier_wait(struct warp *w, const struct insn *n
 
 	s->pc = next;
 	s->state = SPLIT_BARRIER;
-	s->barrier = (uint8_t)id;
+	s->awaited = id;
 	b->waiters++;
 	arrive(w, b, expected);
 	if (!is_complete(w->block, b))
@@ -418,6 +134,7 @@ static void init_warp(struct block *block, struct warp *w, uint32_t index, const
 	w->index = (uint16_t)index;
 	w->alive = left >= LANES ? ALL_LANES : (1u << left) - 1;
 	w->cc = 0;
+	w->together = 0;
 	w->block = block;
 	w->view = &block->view;
 	w->param = block->param;
@@ -441,13 +158,16 @@ void fgv_softgpu_block_start(struct block *block, const struct code *code)
 	block->tids_ready = true;
 }
 
-/* One turn of a warp; false: it could not run. */
+/*
+ * One turn of a warp; false: it can do nothing. Where nobody in it runs, what the others wait
+ * for may be those who wait for them at joins.
+ */
 static bool run_warp(struct warp *w)
 {
 	const struct insn *in = fgv_softgpu_switch_split(w);
 
 	if (!in)
-		return false;
+		return fgv_softgpu_let_waiting_go(w);
 	w->turn = TURN_BRANCHES;
 	do {
 		in = in->run(w, in);
@@ -455,14 +175,14 @@ static bool run_warp(struct warp *w)
 	return true;
 }
 
-/* Nobody can run: lanes that wait at joins are the last resort. */
-static bool unblock(struct block *block)
+/* Threads wait for what nobody is left to come to: a barrier, or an operation of their warp. */
+static CUresult deadlock(struct block *block, const struct code *code)
 {
-	bool any = false;
-
-	for (uint32_t i = 0; i < block->warps_count; i++)
-		any |= let_waiting_go(&block->warps[i]);
-	return any;
+	block->fault_code = code;
+	block->fault_insn = NULL;
+	for (uint32_t i = 0; i < block->warps_count && !block->fault_insn; i++)
+		block->fault_insn = fgv_softgpu_gathering(&block->warps[i], &block->fault_code);
+	return block->fault = CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code)
@@ -478,11 +198,8 @@ CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code)
 	}
 	if (__atomic_load_n(block->stop, __ATOMIC_RELAXED))
 		return CUDA_ERROR_LAUNCH_FAILED;
-	/* Threads wait for a barrier that nobody is left to come to. */
-	if (!progress && !unblock(block)) {
-		block->fault_code = code;
-		return block->fault = CUDA_ERROR_LAUNCH_FAILED;
-	}
+	if (!progress)
+		return deadlock(block, code);
 	return block->alive ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 

@@ -116,12 +116,14 @@ static void lower_bar_red(struct lower *l, const struct ptx_insn *insn)
 void fgv_lower_bar(struct lower *l, const struct ptx_insn *insn)
 {
 	bool arrive = fgv_lower_has_mod(insn, "arrive");
+	uint32_t members;
 	uint32_t id;
 	uint32_t count;
 	struct draft *d;
 
 	if (fgv_lower_has_mod(insn, "warp")) {
-		fgv_lower_emit(l, OP_warp_sync);
+		members = fgv_lower_source(l, fgv_lower_operand(insn, 0), 4);
+		fgv_lower_emit(l, OP_warp_sync)->insn.o[5] = members;
 		return;
 	}
 	if (fgv_lower_has_mod(insn, "cluster")) {

@@ -310,7 +310,7 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 static const struct rule {
 	const char *opcode;
 	lower_fn lower;
-	bool flow; /* may stop or turn the flow: guarded by a branch */
+	bool flow; /* may stop, turn or wait: guarded by a branch */
 	const char *words;
 } rules[] = {
 	{"mov", fgv_lower_mov, false, ""},
@@ -340,12 +340,12 @@ static const struct rule {
 	{"fence", fgv_lower_fence, false,
 	 "sc acq_rel acquire release cta cluster gpu sys proxy alias async global shared::* "
 	 "sync_restrict::* mbarrier_init tensormap::* async::*"},
-	{"vote", fgv_lower_vote, false, "sync all any uni ballot"},
-	{"match", fgv_lower_match, false, "any all sync"},
-	{"redux", fgv_lower_redux, false, "sync add min max and or xor"},
-	{"shfl", fgv_lower_shfl, false, "sync up down bfly idx"},
+	{"vote", fgv_lower_vote, true, "sync all any uni ballot"},
+	{"match", fgv_lower_match, true, "any all sync"},
+	{"redux", fgv_lower_redux, true, "sync add min max and or xor"},
+	{"shfl", fgv_lower_shfl, true, "sync up down bfly idx"},
 	{"activemask", fgv_lower_activemask, false, ""},
-	{"elect", fgv_lower_elect, false, "sync"},
+	{"elect", fgv_lower_elect, true, "sync"},
 	{"tex", fgv_lower_tex, false, "1d 2d 3d a1d a2d cube acube level v4"},
 	{"suld", fgv_lower_suld, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
 	{"sust", fgv_lower_sust, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},

@@ -11,21 +11,35 @@ static uint32_t member_mask(struct lower *l, const struct ptx_insn *insn, unsign
 	return op ? fgv_lower_source(l, op, 4) : OPERAND_NONE;
 }
 
+/* @size: of the first source, 0: a predicate. */
+static void emit(struct lower *l, const char *key, uint32_t d, const uint32_t *sources,
+		 unsigned count, unsigned size, uint32_t members)
+{
+	struct insn *in;
+
+	fgv_lower_emit_op(l, key, d, sources, count);
+	if (l->failed)
+		return;
+	in = &l->drafts[l->count - 1].insn;
+	in->vec = (uint8_t)size;
+	in->o[5] = members;
+}
+
 /* vote.sync.mode.type d, {!}a, members; without .sync the members are those who run. */
 void fgv_lower_vote(struct lower *l, const struct ptx_insn *insn)
 {
 	static const char *const modes[] = {"all", "any", "uni", "ballot"};
-	uint32_t sources[2];
+	uint32_t p;
+	uint32_t members;
 	char key[32];
 
 	for (unsigned i = 0; i < 4; i++) {
 		if (!fgv_lower_has_mod(insn, modes[i]))
 			continue;
-		sources[0] = fgv_lower_predicate(l, fgv_lower_operand(insn, 1));
-		sources[1] = member_mask(l, insn, 2);
+		p = fgv_lower_predicate(l, fgv_lower_operand(insn, 1));
+		members = member_mask(l, insn, 2);
 		snprintf(key, sizeof(key), "vote_%s", modes[i]);
-		fgv_lower_emit_op(l, key, fgv_lower_dest(l, insn->operands, i == 3 ? 4 : 0),
-				  sources, 2);
+		emit(l, key, fgv_lower_dest(l, insn->operands, i == 3 ? 4 : 0), &p, 1, 0, members);
 		return;
 	}
 	fgv_lower_fail(l, "this kind of vote is not supported");
@@ -48,17 +62,18 @@ void fgv_lower_match(struct lower *l, const struct ptx_insn *insn)
 	}
 	d = fgv_lower_dest(l, insn->operands, 4);
 	sources[0] = fgv_lower_source(l, fgv_lower_operand(insn, 1), size);
-	sources[1] = member_mask(l, insn, 2);
+	sources[1] = OPERAND_NONE;
 	sources[2] = all && insn->operands->pipe ? fgv_lower_dest(l, insn->operands->pipe, 0)
 						 : OPERAND_NONE;
 	snprintf(key, sizeof(key), "match_%s_u%u", all ? "all" : "any", size * 8);
-	fgv_lower_emit_op(l, key, d, sources, 3);
+	emit(l, key, d, sources, 3, size, member_mask(l, insn, 2));
 }
 
 void fgv_lower_redux(struct lower *l, const struct ptx_insn *insn)
 {
 	struct mods m;
-	uint32_t sources[2];
+	uint32_t source;
+	uint32_t members;
 	char key[96];
 	bool ordered;
 
@@ -72,9 +87,9 @@ void fgv_lower_redux(struct lower *l, const struct ptx_insn *insn)
 		fgv_lower_fail(l, "this kind of redux is not supported");
 		return;
 	}
-	sources[0] = fgv_lower_source(l, fgv_lower_operand(insn, 1), 4);
-	sources[1] = member_mask(l, insn, 2);
-	fgv_lower_emit_op(l, key, fgv_lower_dest(l, insn->operands, 4), sources, 2);
+	source = fgv_lower_source(l, fgv_lower_operand(insn, 1), 4);
+	members = member_mask(l, insn, 2);
+	emit(l, key, fgv_lower_dest(l, insn->operands, 4), &source, 1, 4, members);
 }
 
 /* shfl.sync.mode.b32 d|p, a, b, c, members */
@@ -97,7 +112,7 @@ void fgv_lower_shfl(struct lower *l, const struct ptx_insn *insn)
 	sources[3] =
 		insn->operands->pipe ? fgv_lower_dest(l, insn->operands->pipe, 0) : OPERAND_NONE;
 	snprintf(key, sizeof(key), "shfl%s", m.rest);
-	fgv_lower_emit_op(l, key, d, sources, 4);
+	emit(l, key, d, sources, 4, 4, member_mask(l, insn, 4));
 }
 
 void fgv_lower_activemask(struct lower *l, const struct ptx_insn *insn)
@@ -107,7 +122,7 @@ void fgv_lower_activemask(struct lower *l, const struct ptx_insn *insn)
 
 void fgv_lower_elect(struct lower *l, const struct ptx_insn *insn)
 {
-	uint32_t sources[2];
+	uint32_t p;
 	uint32_t d = OPERAND_NONE;
 
 	if (!insn->operands || !insn->operands->pipe) {
@@ -116,7 +131,6 @@ void fgv_lower_elect(struct lower *l, const struct ptx_insn *insn)
 	}
 	if (insn->operands->kind != PTX_OP_SINK)
 		d = fgv_lower_dest(l, insn->operands, 4);
-	sources[0] = fgv_lower_dest(l, insn->operands->pipe, 0);
-	sources[1] = member_mask(l, insn, 1);
-	fgv_lower_emit_op(l, "elect", d, sources, 2);
+	p = fgv_lower_dest(l, insn->operands->pipe, 0);
+	emit(l, "elect", d, &p, 1, 0, member_mask(l, insn, 1));
 }

@@ -10,6 +10,7 @@
  * two sides become its children. A child that reaches the join's place is gone;
  * with the last one the join runs on with all lanes that have not exited. Leaves
  * of one warp are disjoint in lanes, so they share registers, stack and local memory.
+ * Operations of a warp that name lanes wait for them wherever they are (gather.c).
  *
  * All warps of a block run on one thread, in turns: a warp runs until it waits
  * for a barrier, ends, or has used up its turn (a count of backward branches).
@@ -29,7 +30,7 @@
 
 #define LANES	     32
 #define ALL_LANES    0xffffffffu
-#define SPLITS_MAX   192 /* see block.c */
+#define SPLITS_MAX   192 /* see splits.c */
 #define BARRIERS     16	 /* per block, as PTX has it */
 #define WARPS_MAX    32	 /* 1024 threads */
 #define CALLS_MAX    256 /* nested calls of one split */
@@ -159,7 +160,8 @@ enum split_state {
 	SPLIT_FREE,
 	SPLIT_READY,
 	SPLIT_JOIN,	/* waits for its children */
-	SPLIT_BARRIER	/* waits for the block's barrier */
+	SPLIT_BARRIER,	/* waits for the block's barrier */
+	SPLIT_GATHER	/* waits for lanes of its warp; see gather.c */
 };
 
 struct split {
@@ -170,7 +172,7 @@ struct split {
 	uint8_t state;
 	uint8_t parent; /* index; the root is its own */
 	uint8_t children;
-	uint8_t barrier;
+	uint32_t awaited; /* a barrier's number, or lanes */
 };
 
 struct warp {
@@ -179,6 +181,7 @@ struct warp {
 	uint32_t active;   /* lanes that run now */
 	uint32_t alive;	   /* lanes that exist and have not exited */
 	uint32_t cc;	   /* carry flags */
+	uint32_t together; /* lanes of several splits that do an operation at once; 0: one split's */
 	uint32_t local;	   /* local memory: base of the frame */
 	bool full;	   /* active == alive: lanes outside may be overwritten */
 	uint8_t split;	   /* the split that runs */
@@ -191,6 +194,7 @@ struct warp {
 	struct memory_view *view;
 	_Alignas(64) int32_t lanes[LANES]; /* -1 in lanes that run, 0 in others */
 	_Alignas(64) uint32_t tid[3][LANES];
+	_Alignas(64) uint64_t given[LANES]; /* by lanes of several splits, as a row or a predicate */
 	uint8_t *frames; /* registers of all frames */
 	uint32_t splits_used; /* those behind were never in use */
 	struct split splits[SPLITS_MAX];
@@ -307,6 +311,11 @@ const struct insn *fgv_softgpu_barrier_wait(struct warp *w, const struct insn *n
 void fgv_softgpu_barrier_arrive(struct warp *w, unsigned id, uint32_t expected);
 /* Barriers may be complete now that lanes have exited. */
 void fgv_softgpu_barriers_check(struct block *block);
+/*
+ * An operation of the warp names lanes that are not here: the executing split waits for them. The next
+ * instruction of whatever runs then, or NULL.
+ */
+const struct insn *fgv_softgpu_gather(struct warp *w, const struct insn *in);
 /* Picks another split of the warp to run: its place, or NULL. */
 const struct insn *fgv_softgpu_switch_split(struct warp *w);
 /* Runs a block to its end; the fault, or CUDA_SUCCESS. */

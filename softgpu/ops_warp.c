@@ -164,44 +164,104 @@ HANDLER(isspacep)
 	return in + 1;
 }
 
-/* The lanes that a vote or shuffle is about: those named, as far as they are here. */
-INLINE u32 members(const struct warp *w, const struct insn *in, unsigned k)
+/*
+ * An operation of the warp: o[1]: what each lane gives; o[5]: the lanes that it is about, or
+ * none: those that run. Where others than those that run are named, they are waited for.
+ */
+INLINE bool all_here(const struct warp *w, const struct insn *in)
 {
-	if (in->o[k] == OPERAND_NONE)
-		return w->active;
-	return ROW(u32, in->o[k])[__builtin_ctz(w->active)] & w->active;
+	const u32 *members;
+	u32 named = 0;
+
+	if (w->full || w->together || in->o[5] == OPERAND_NONE)
+		return true;
+	members = ROW(u32, in->o[5]);
+	LANE_LOOP named |= members[i] & (u32)w->lanes[i];
+	return !(named & w->alive & ~w->active);
 }
 
-/* o[0]: destination, o[1]: predicate, o[2]: members or none. */
-HANDLER(vote_all)
-{
-	u32 m = members(w, in, 2);
+#define WARP_OP(key)                                                         \
+	INLINE void do_##key(struct warp *w, const struct insn *in);         \
+	HANDLER(key)                                                         \
+	{                                                                    \
+		if (__builtin_expect(!all_here(w, in), 0))                   \
+			return fgv_softgpu_gather(w, in);                    \
+		do_##key(w, in);                                             \
+		return in + 1;                                               \
+	}                                                                    \
+	INLINE void do_##key(struct warp *w, const struct insn *in)
 
-	set_predicate(w, in->o[0], (predicate(w, in->o[1]) & m) == m ? ~0u : 0);
-	return in + 1;
+#define GIVEN(T) (w->together ? (const T *)w->given : ROW(T, in->o[1]))
+
+INLINE u32 given_predicate(const struct warp *w, const struct insn *in)
+{
+	return w->together ? (u32)w->given[0] : predicate(w, in->o[1]);
 }
 
-HANDLER(vote_any)
+/* Those of @left that name the same members as its first lane; the members that are here. */
+INLINE u32 group(const struct warp *w, const struct insn *in, u32 left, u32 *members)
 {
-	set_predicate(w, in->o[0], predicate(w, in->o[1]) & members(w, in, 2) ? ~0u : 0);
-	return in + 1;
+	u32 here = w->together ? w->together : w->active;
+	_Alignas(64) s32 same[LANES];
+	const u32 *row;
+	u32 named;
+
+	*members = here;
+	if (in->o[5] == OPERAND_NONE)
+		return left;
+	row = ROW(u32, in->o[5]);
+	named = row[__builtin_ctz(left)];
+	*members = named & here;
+	if (in->o[5] & OPERAND_CONST)
+		return left;
+	LANE_LOOP same[i] = -(s32)(row[i] == named);
+	return left & lane_mask(same);
 }
 
-HANDLER(vote_uni)
-{
-	u32 m = members(w, in, 2);
-	u32 p = predicate(w, in->o[1]) & m;
+/* Members of several groups may run one instruction: @g are the lanes of one, @m its members. */
+#define EACH_GROUP(g, m)                                                     \
+	for (u32 left_ = w->active, g = 0, m = 0;                            \
+	     left_ && (g = group(w, in, left_, &m), true); left_ &= ~g)
 
-	set_predicate(w, in->o[0], p == m || !p ? ~0u : 0);
-	return in + 1;
+INLINE void put(struct warp *w, u32 *d, u32 lanes, u32 value)
+{
+	if (lanes == w->active) {
+		const s32 *run = w->lanes;
+
+		LANE_LOOP d[i] = run[i] ? value : d[i];
+		return;
+	}
+	for (; lanes; lanes &= lanes - 1)
+		d[__builtin_ctz(lanes)] = value;
 }
 
-HANDLER(vote_ballot)
+INLINE void put_predicate(struct warp *w, uint32_t o, u32 lanes, u32 mask)
 {
-	u32 value = predicate(w, in->o[1]) & members(w, in, 2);
+	u32 *p = operand(w, o);
 
-	WRITE_ROW(u32, in->o[0], value);
-	return in + 1;
+	*p = (*p & ~lanes) | (mask & lanes);
+}
+
+/* o[0]: destination. */
+#define VOTE(mode, CONDITION)                                                \
+	WARP_OP(vote_##mode)                                                 \
+	{                                                                    \
+		u32 all = given_predicate(w, in);                            \
+		EACH_GROUP(g, m)                                             \
+		{                                                            \
+			u32 p = all & m;                                     \
+			put_predicate(w, in->o[0], g, (CONDITION) ? ~0u : 0); \
+		}                                                            \
+	}
+VOTE(all, p == m)
+VOTE(any, p != 0)
+VOTE(uni, p == m || !p)
+
+WARP_OP(vote_ballot)
+{
+	u32 all = given_predicate(w, in);
+
+	EACH_GROUP(g, m) put(w, ROW(u32, in->o[0]), g, all & m);
 }
 
 HANDLER(activemask)
@@ -212,57 +272,61 @@ HANDLER(activemask)
 	return in + 1;
 }
 
-/* o[0]: lanes with the same value as this; o[1]: value; o[2]: members. */
+/* o[0]: lanes with the same value as this. */
 #define MATCH_ANY(T)                                                         \
-	HANDLER(match_any_##T)                                               \
+	WARP_OP(match_any_##T)                                               \
 	{                                                                    \
-		const T *a = ROW(T, in->o[1]);                               \
-		u32 *d = ROW(u32, in->o[0]);                                 \
-		_Alignas(64) u32 r[LANES];                                   \
-		for (u32 left = members(w, in, 2); left;) {                  \
-			T value = a[__builtin_ctz(left)];                    \
+		const T *a = GIVEN(T);                                       \
+		_Alignas(64) u32 r[LANES] = {0};                             \
+		EACH_GROUP(g, m)                                             \
+		{                                                            \
 			u32 same = 0;                                        \
-			for (int i = 0; i < LANES; i++)                      \
-				same |= (u32)(a[i] == value) << i;           \
-			same &= left;                                        \
-			for (u32 s = same; s; s &= s - 1)                    \
-				r[__builtin_ctz(s)] = same;                  \
-			left &= ~same;                                       \
+			for (u32 rest = m; rest; rest &= ~same) {            \
+				T value = a[__builtin_ctz(rest)];            \
+				same = 0;                                    \
+				for (int i = 0; i < LANES; i++)              \
+					same |= (u32)(a[i] == value) << i;   \
+				same &= m;                                   \
+				for (u32 s = same & g; s; s &= s - 1)        \
+					r[__builtin_ctz(s)] = same;          \
+			}                                                    \
 		}                                                            \
-		for (u32 m = members(w, in, 2); m; m &= m - 1)               \
-			d[__builtin_ctz(m)] = r[__builtin_ctz(m)];           \
-		return in + 1;                                               \
+		WRITE_ROW(u32, in->o[0], r[i]);                              \
 	}
 MATCH_ANY(u32)
 MATCH_ANY(u64)
 
 /* o[3]: predicate, true if all are equal, or none. */
 #define MATCH_ALL(T)                                                         \
-	HANDLER(match_all_##T)                                               \
+	WARP_OP(match_all_##T)                                               \
 	{                                                                    \
-		const T *a = ROW(T, in->o[1]);                               \
-		u32 m = members(w, in, 2);                                   \
-		T value = m ? a[__builtin_ctz(m)] : 0;                       \
-		bool all = true;                                             \
-		for (u32 left = m; left; left &= left - 1)                   \
-			all &= a[__builtin_ctz(left)] == value;              \
-		u32 result = all ? m : 0;                                    \
-		WRITE_ROW(u32, in->o[0], result);                            \
+		const T *a = GIVEN(T);                                       \
+		_Alignas(64) u32 r[LANES] = {0};                             \
+		u32 equal = 0;                                               \
+		EACH_GROUP(g, m)                                             \
+		{                                                            \
+			T value = m ? a[__builtin_ctz(m)] : 0;               \
+			bool all = true;                                     \
+			for (u32 left = m; left; left &= left - 1)           \
+				all &= a[__builtin_ctz(left)] == value;      \
+			put(w, r, g, all ? m : 0);                           \
+			equal |= all ? g : 0;                                \
+		}                                                            \
+		WRITE_ROW(u32, in->o[0], r[i]);                              \
 		if (in->o[3] != OPERAND_NONE)                                \
-			set_predicate(w, in->o[3], all ? ~0u : 0);           \
-		return in + 1;                                               \
+			set_predicate(w, in->o[3], equal);                   \
 	}
 MATCH_ALL(u32)
 MATCH_ALL(u64)
 
 /*
- * o[0]: destination, o[1]: value, o[2]: lane or distance, o[3]: clamp and segment
- * mask, o[4]: predicate "in range" or none. A lane that does not run gives its old value.
+ * o[0]: destination, o[2]: lane or distance, o[3]: clamp and segment
+ * mask, o[4]: predicate "in range" or none. A lane that has exited gives its old value.
  */
 #define SHUFFLE(mode, FROM, VALID)                                           \
-	HANDLER(shfl_##mode)                                                 \
+	WARP_OP(shfl_##mode)                                                 \
 	{                                                                    \
-		const u32 *a = ROW(u32, in->o[1]);                           \
+		const u32 *a = GIVEN(u32);                                   \
 		const u32 *pb = ROW(u32, in->o[2]);                          \
 		const u32 *pc = ROW(u32, in->o[3]);                          \
 		_Alignas(64) u32 copy[LANES];                                \
@@ -285,7 +349,6 @@ MATCH_ALL(u64)
 		WRITE_ROW(u32, in->o[0], r[i]);                              \
 		if (in->o[4] != OPERAND_NONE)                                \
 			set_predicate(w, in->o[4], ok);                      \
-		return in + 1;                                               \
 	}
 SHUFFLE(up, lane - b, j >= max)
 SHUFFLE(down, lane + b, j <= max)
@@ -293,16 +356,20 @@ SHUFFLE(bfly, lane ^ b, j <= max)
 SHUFFLE(idx, min | (b & ~segment), j <= max)
 
 #define REDUX(key, T, start, expression)                                     \
-	HANDLER(redux_##key)                                                 \
+	WARP_OP(redux_##key)                                                 \
 	{                                                                    \
-		const T *pa = ROW(T, in->o[1]);                              \
-		T r = start;                                                 \
-		for (u32 m = members(w, in, 2); m; m &= m - 1) {             \
-			T a = pa[__builtin_ctz(m)];                          \
-			r = expression;                                      \
+		const T *pa = GIVEN(T);                                      \
+		_Alignas(64) u32 results[LANES] = {0};                       \
+		EACH_GROUP(g, m)                                             \
+		{                                                            \
+			T r = start;                                         \
+			for (; m; m &= m - 1) {                              \
+				T a = pa[__builtin_ctz(m)];                  \
+				r = expression;                              \
+			}                                                    \
+			put(w, results, g, (u32)r);                          \
 		}                                                            \
-		WRITE_ROW(T, in->o[0], r);                                   \
-		return in + 1;                                               \
+		WRITE_ROW(u32, in->o[0], results[i]);                        \
 	}
 REDUX(add, u32, 0, r + a)
 REDUX(and, u32, ~0u, r &a)
@@ -313,22 +380,21 @@ REDUX(max_u32, u32, 0, a > r ? a : r)
 REDUX(min_s32, s32, INT32_MAX, a < r ? a : r)
 REDUX(max_s32, s32, INT32_MIN, a > r ? a : r)
 
-/* o[0]: the elected lane, or none; o[1]: predicate, true there; o[2]: members. */
-HANDLER(elect)
+/* o[0]: the elected lane, or none; o[1]: predicate, true there. */
+WARP_OP(elect)
 {
-	u32 m = members(w, in, 2);
-	u32 leader = m ? (u32)__builtin_ctz(m) : 0;
-
-	if (in->o[0] != OPERAND_NONE)
-		WRITE_ROW(u32, in->o[0], leader);
-	set_predicate(w, in->o[1], m & -m);
-	return in + 1;
+	EACH_GROUP(g, m)
+	{
+		if (in->o[0] != OPERAND_NONE)
+			put(w, ROW(u32, in->o[0]), g, m ? (u32)__builtin_ctz(m) : 0);
+		put_predicate(w, in->o[1], g, m & -m);
+	}
 }
 
-HANDLER(warp_sync)
+WARP_OP(warp_sync)
 {
 	(void)w;
-	return in + 1;
+	(void)in;
 }
 
 void FILL(warp)(handler *table)

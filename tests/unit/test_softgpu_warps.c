@@ -2,6 +2,8 @@
  * softgpu/: lanes that part meet again, and what a warp does together it does with all of its
  * lanes.
  */
+#include <stdio.h>
+
 #include "tests/unit/softgpu_kernel.h"
 
 /* Lanes part in nested loops and conditions and must all come back. */
@@ -140,6 +142,150 @@ START_TEST(lock_within_a_warp)
 }
 END_TEST
 
+/*
+ * Operations of a warp whose lanes come by different ways. %r1: the thread, %r4: its lane; the
+ * body leaves a value in %r9.
+ */
+static uint32_t others(uint32_t i)
+{
+	return (i ^ 1) + (i & 1 ? 100 : 200);
+}
+
+static uint32_t neighbour_and_all(uint32_t i)
+{
+	return (i ^ 1) * 7 + 32;
+}
+
+static uint32_t of_half(uint32_t i)
+{
+	return i % 32 < 16 ? 0x5555u ^ 1u << (i & 15) : 0x55550000u ^ 1u << (i % 32);
+}
+
+static uint32_t sum_of_half(uint32_t i)
+{
+	uint32_t first = i & ~15u;
+
+	return 16 * first + 120;
+}
+
+static uint32_t equal_in_half(uint32_t i)
+{
+	return 0x1111u << (i & 3) << (i & 16);
+}
+
+static uint32_t those_left(uint32_t i)
+{
+	return i % 32 < 20 ? 0xfffff : 0;
+}
+
+static uint32_t other_arm(uint32_t i)
+{
+	return i % 32 < 16 ? i + 16 : i - 16;
+}
+
+static uint32_t fifth(uint32_t i)
+{
+	return i % 32 % 5 == 2 ? 2 + 64 * (i & ~31u) : 0;
+}
+
+#define LANE "and.b32 %r4, %r1, 31; mov.u32 %r9, 0;\n"
+#define HALF \
+	"and.b32 %r5, %r1, 16; shl.b32 %r6, 0xffff, %r5; and.b32 %r7, %r1, 1;\n" \
+	"setp.eq.u32 %p1, %r7, 0;\n"
+static const struct {
+	const char *body;
+	uint32_t (*want)(uint32_t i);
+} gathers[] = {
+	/* Two instructions of one kind. */
+	{"and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0; @%p1 bra $even;\n"
+	 "add.u32 %r6, %r1, 200; shfl.sync.bfly.b32 %r9, %r6, 1, 31, -1; bra $z;\n"
+	 "$even: add.u32 %r7, %r1, 100; shfl.sync.bfly.b32 %r9, %r7, 1, 31, -1; $z:\n",
+	 others},
+	/* Loops as long as lanes are high, so long that those who wait are let go. */
+	{"mul.lo.u32 %r5, %r4, 500; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
+	 "$loop: setp.ge.u32 %p1, %r6, %r5; @%p1 bra $done; add.u32 %r6, %r6, 1; bra $loop;\n"
+	 "$done: mul.lo.u32 %r7, %r1, 7; shfl.sync.bfly.b32 %r9, %r7, 1, 31, -1;\n"
+	 "activemask.b32 %r8; popc.b32 %r8, %r8; add.u32 %r9, %r9, %r8;\n",
+	 neighbour_and_all},
+	/* One instruction, and each half of the warp by itself. */
+	{HALF "vote.sync.ballot.b32 %r9, %p1, %r6; shl.b32 %r8, 1, %r4; xor.b32 %r9, %r9, %r8;\n",
+	 of_half},
+	{HALF "redux.sync.add.u32 %r9, %r1, %r6;\n", sum_of_half},
+	{HALF "and.b32 %r8, %r1, 3; match.any.sync.b32 %r9, %r8, %r6;\n", equal_in_half},
+	/* The same where the halves come one after the other, and of each the odd lanes first. */
+	{HALF "@%p1 bra $slow; vote.sync.ballot.b32 %r9, %p1, %r6; bra $z;\n"
+	      "$slow: mov.u32 %r10, 0; $l: add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, %r4;\n"
+	      "@%p2 bra $l; vote.sync.ballot.b32 %r9, %p1, %r6;\n"
+	      "$z: shl.b32 %r8, 1, %r4; xor.b32 %r9, %r9, %r8;\n",
+	 of_half},
+	/* Who has exited is not waited for, whoever comes first. */
+	{"setp.ge.u32 %p1, %r4, 20; @%p1 bra $gone; setp.eq.u32 %p2, %r4, %r4;\n"
+	 "vote.sync.ballot.b32 %r9, %p2, -1; bra $z; $gone: exit; $z:\n",
+	 those_left},
+	{"setp.lt.u32 %p1, %r4, 20; @%p1 bra $stay; exit; $stay: setp.eq.u32 %p2, %r4, %r4;\n"
+	 "vote.sync.ballot.b32 %r9, %p2, -1;\n",
+	 those_left},
+	/* What one arm writes the other reads. */
+	{".shared .align 4 .b8 words[256]; shl.b32 %r5, %r1, 2; mov.u32 %r6, words;\n"
+	 "add.u32 %r5, %r5, %r6; setp.lt.u32 %p1, %r4, 16; @%p1 bra $low;\n"
+	 "st.shared.u32 [%r5], %r1; bar.warp.sync -1; ld.shared.u32 %r9, [%r5+-64]; bra $z;\n"
+	 "$low: st.shared.u32 [%r5], %r1; bar.warp.sync -1; ld.shared.u32 %r9, [%r5+64]; $z:\n",
+	 other_arm},
+	/* A guard is a branch: the least is of lanes 2, 7, 12, 17, 22 and 27. */
+	{"rem.u32 %r5, %r4, 5; setp.eq.u32 %p1, %r5, 2; mov.u32 %r6, 0x08421084;\n"
+	 "sub.u32 %r7, %r1, %r4; mul.lo.u32 %r7, %r7, 64; add.u32 %r7, %r7, %r4;\n"
+	 "@%p1 redux.sync.min.u32 %r9, %r7, %r6;\n",
+	 fifth},
+};
+
+START_TEST(gather)
+{
+	uint64_t out[64];
+	char text[4096];
+
+	snprintf(text, sizeof(text), "%s%s%s%s", KERNEL_START LANE, gathers[_i].body,
+		 "st.global.u32 [%rd1], %r9;", KERNEL_END);
+	ck_assert_int_eq(kernel_run(text, 1, 64, NULL, out), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 64; i++)
+		ck_assert_msg(out[i] == gathers[_i].want(i), "%s: thread %u has %#x, not %#x",
+			      gathers[_i].body, i, (uint32_t)out[i], gathers[_i].want(i));
+}
+END_TEST
+
+/*
+ * The low lanes wait for the high ones, which wait behind the branch and must be let go, though
+ * another warp is never at rest: it waits for them all.
+ */
+START_TEST(gather_beside_a_busy_warp)
+{
+	static const char text[] = KERNEL(LANE
+		".shared .align 4 .b32 flag; mov.u32 %r5, 0; st.volatile.shared.u32 [flag], %r5;\n"
+		"bar.sync 0; setp.ge.u32 %p1, %r1, 32; @%p1 bra $spin;\n"
+		"setp.ge.u32 %p2, %r4, 16; @%p2 bra $behind; bar.warp.sync -1; mov.u32 %r9, 1;\n"
+		"$behind: bar.warp.sync -1; add.u32 %r9, %r9, 1;\n"
+		"atom.shared.add.u32 %r6, [flag], 1; bra $z;\n"
+		"$spin: ld.volatile.shared.u32 %r5, [flag]; setp.lt.u32 %p3, %r5, 32;\n"
+		"@%p3 bra $spin; $z: st.global.u32 [%rd1], %r9;");
+	uint64_t out[64];
+
+	ck_assert_int_eq(kernel_run(text, 1, 64, NULL, out), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 64; i++)
+		ck_assert_uint_eq(out[i], i < 16 ? 2 : i < 32 ? 1 : 0);
+}
+END_TEST
+
+/* Half of the warp shuffles, the other half votes: neither ever comes to the other. */
+START_TEST(gather_in_vain)
+{
+	static const char text[] = KERNEL(LANE
+		"setp.ge.u32 %p1, %r4, 16; @%p1 bra $vote; shfl.sync.down.b32 %r9, %r1, 1, 31, -1;\n"
+		"bra $z; $vote: vote.sync.all.pred %p2, %p1, -1; $z: st.global.u32 [%rd1], %r9;");
+	uint64_t out[64];
+
+	ck_assert_int_eq(kernel_run(text, 1, 64, NULL, out), CUDA_ERROR_LAUNCH_FAILED);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("softgpu_warps");
@@ -153,6 +299,9 @@ int main(void)
 	tcase_add_test(t, warp_wide);
 	tcase_add_test(t, whole_behind_a_barrier);
 	tcase_add_test(t, lock_within_a_warp);
+	tcase_add_loop_test(t, gather, 0, (int)(sizeof(gathers) / sizeof(*gathers)));
+	tcase_add_test(t, gather_beside_a_busy_warp);
+	tcase_add_test(t, gather_in_vain);
 	suite_add_tcase(s, t);
 	return kernel_run_suite(s);
 }
