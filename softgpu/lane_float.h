@@ -299,46 +299,67 @@ INLINE f64 odd_sum(f64 a, f64 b)
 	return from_bits_f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-INLINE f16 fma_f16(f16 a, f16 b, f16 c)
-{
-	return to_f16(odd_f32((f64)from_f16(a) * (f64)from_f16(b) + (f64)from_f16(c)));
-}
-
-INLINE bf16 fma_bf16(bf16 a, bf16 b, bf16 c)
-{
-	f64 product = (f64)from_bf16(a) * (f64)from_bf16(b);
-
-	return to_bf16(odd_f32(odd_sum(product, (f64)from_bf16(c))));
-}
-
 /* One half's operation on both halves of a register. */
 #define BOTH2(f, a, b) ((u32)f((u16)(a), (u16)(b)) | (u32)f((u16)((a) >> 16), (u16)((b) >> 16)) << 16)
-#define BOTH3(f, a, b, c)                                                                          \
-	((u32)f((u16)(a), (u16)(b), (u16)(c)) |                                                    \
-	 (u32)f((u16)((a) >> 16), (u16)((b) >> 16), (u16)((c) >> 16)) << 16)
 
-#define HALF_OPS(T)                                                                                \
-	INLINE T add_##T(T a, T b)                                                                 \
-	{                                                                                          \
-		return to_##T(from_##T(a) + from_##T(b));                                          \
-	}                                                                                          \
-	INLINE T sub_##T(T a, T b)                                                                 \
-	{                                                                                          \
-		return to_##T(from_##T(a) - from_##T(b));                                          \
-	}                                                                                          \
-	INLINE T mul_##T(T a, T b)                                                                 \
-	{                                                                                          \
-		return to_##T(from_##T(a) * from_##T(b));                                          \
-	}                                                                                          \
-	INLINE T min_##T(T a, T b)                                                                 \
-	{                                                                                          \
-		return to_##T(min_f32(from_##T(a), from_##T(b)));                                  \
-	}                                                                                          \
-	INLINE T max_##T(T a, T b)                                                                 \
-	{                                                                                          \
-		return to_##T(max_f32(from_##T(a), from_##T(b)));                                  \
-	}
-HALF_OPS(f16)
-HALF_OPS(bf16)
+INLINE f16 add_f16(f16 a, f16 b)
+{
+	return to_f16(from_f16(a) + from_f16(b));
+}
+
+INLINE bf16 add_bf16(bf16 a, bf16 b)
+{
+	return to_bf16(from_bf16(a) + from_bf16(b));
+}
+
+/*
+ * Approximations, computed in f64 so that few results are not the nearest; without branches or
+ * calls, so that they become vector code. The integer nearest to x is in the low bits of
+ * x + NEAREST.
+ */
+#define NEAREST 0x1.8p52
+
+/* 2^a: the powers of ln 2 over the factorials, for what is left of a. */
+INLINE f32 exp2_f32(f32 a)
+{
+	f64 x = a > 130.0f ? 130.0f : a < -160.0f ? -160.0f : a;
+	f64 whole = x + NEAREST;
+	f64 r = x - (whole - NEAREST);
+	f64 p = 0x1.62c0223a5c824p-20;
+
+	p = p * r + 0x1.ffcbfc588b0c7p-17;
+	p = p * r + 0x1.430912f86c787p-13;
+	p = p * r + 0x1.5d87fe78a6731p-10;
+	p = p * r + 0x1.3b2ab6fba4e77p-7;
+	p = p * r + 0x1.c6b08d704a0c0p-5;
+	p = p * r + 0x1.ebfbdff82c58fp-3;
+	p = p * r + 0x1.62e42fefa39efp-1;
+	p = p * r + 1.0;
+	return a != a ? a : (f32)from_bits_f64(bits_f64(p) + (bits_f64(whole) << 52));
+}
+
+/*
+ * The logarithm of 2^e * m, m between the roots of 1/2 and 2: e, and the series of the area
+ * tangent of (m - 1) / (m + 1).
+ */
+INLINE f32 log2_f32(f32 a)
+{
+	u64 bits = bits_f64((f64)a);
+	u64 biased = (bits - 0x3fe6a09e667f3bcd + (1ull << 63)) >> 52;
+	f64 e = from_bits_f64(0x4330000000000000 | biased) - (0x1p52 + 2048);
+	f64 m = from_bits_f64(bits - ((biased << 52) - (1ull << 63)));
+	f64 s = (m - 1.0) / (m + 1.0);
+	f64 s2 = s * s;
+	f64 p = 0x1.c68f568d31760p-3;
+
+	p = p * s2 + 0x1.0c9a84994022dp-2;
+	p = p * s2 + 0x1.484b13d7c02a9p-2;
+	p = p * s2 + 0x1.a61762a7aded9p-2;
+	p = p * s2 + 0x1.2776c50ef9bfep-1;
+	p = p * s2 + 0x1.ec709dc3a03fdp-1;
+	p = p * s2 + 0x1.71547652b82fep+1;
+	p = (a < INFINITY) ? e + s * p : INFINITY;
+	return a > 0 ? (f32)p : a == 0 ? -INFINITY : NAN;
+}
 
 #endif

@@ -258,6 +258,9 @@ enum op {
 #define OP3(key, ...) OP_##key,
 #define OP4(key, ...) OP_##key,
 #define CMP(key, ...) OP_##key,
+#define HALF1(key, ...) OP_##key,
+#define HALF2(key, ...) OP_##key,
+#define HALF3(key, ...) OP_##key,
 #define OPX(key)      OP_##key,
 #define LD(space, mem, width) OP_ld_##space##_##mem##_##width,
 #define ST(space, mem, width) OP_st_##space##_##mem##_##width,
@@ -288,6 +291,7 @@ const handler *fgv_softgpu_handlers(void);
 #define FGV_ISA_TABLES(isa)                                     \
 	void fgv_softgpu_fill_alu_##isa(handler *table);         \
 	void fgv_softgpu_fill_float_##isa(handler *table);       \
+	void fgv_softgpu_fill_half_##isa(handler *table);        \
 	void fgv_softgpu_fill_mem_##isa(handler *table);         \
 	void fgv_softgpu_fill_warp_##isa(handler *table);
 FGV_ISA_TABLES(base)

@@ -15,6 +15,9 @@ const struct op_info fgv_softgpu_ops[OPS] = {
 #define OP3(k, d, a, b, c, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c}},
 #define OP4(k, d, a, b, c, e, ...) [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c, TY_##e}},
 #define CMP(k, t, ...)		   [OP_##k] = {#k, {TY_pred, TY_##t, TY_##t}},
+#define HALF1(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R}},
+#define HALF2(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R}},
+#define HALF3(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R, TY_##R}},
 #define OPX(k)			   [OP_##k] = {#k, {TY_none}},
 #define LD(space, mem, width)                                                                      \
 	[OP_ld_##space##_##mem##_##width] = {"ld_" #space "_" #mem "_" #width, {TY_none}},
@@ -51,6 +54,7 @@ static bool fill_for_newer(handler *table)
 	    __builtin_cpu_supports("avx512cd")) {
 		fgv_softgpu_fill_alu_v4(table);
 		fgv_softgpu_fill_float_v4(table);
+		fgv_softgpu_fill_half_v4(table);
 		fgv_softgpu_fill_mem_v4(table);
 		fgv_softgpu_fill_warp_v4(table);
 		return true;
@@ -60,6 +64,7 @@ static bool fill_for_newer(handler *table)
 	    __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe")) {
 		fgv_softgpu_fill_alu_v3(table);
 		fgv_softgpu_fill_float_v3(table);
+		fgv_softgpu_fill_half_v3(table);
 		fgv_softgpu_fill_mem_v3(table);
 		fgv_softgpu_fill_warp_v3(table);
 		return true;
@@ -86,6 +91,7 @@ static void fill_handlers(handler *table)
 		return;
 	fgv_softgpu_fill_alu_base(table);
 	fgv_softgpu_fill_float_base(table);
+	fgv_softgpu_fill_half_base(table);
 	fgv_softgpu_fill_mem_base(table);
 	fgv_softgpu_fill_warp_base(table);
 }

@@ -242,6 +242,7 @@ APPROXIMATIONS = (
     ("rsqrt.approx.f32", lambda x: 1 / math.sqrt(x), (0.001, 1000)),
     ("ex2.approx.f32", lambda x: 2.0 ** x, (-20, 20)),
     ("lg2.approx.ftz.f32", math.log2, (2, 1000)),
+    ("lg2.approx.f32", math.log2, (0.51, 1.9)),
     ("sin.approx.f32", math.sin, (0.1, 3)),
     ("cos.approx.f32", math.cos, (-1.5, 1.5)),
     ("tanh.approx.f32", math.tanh, (-5, 5)),
@@ -264,7 +265,12 @@ def approximations(runner, rng):
     for name, value, wanted in (("rcp.approx.f32", 0, 0x7f800000), ("lg2.approx.f32", 0, 0xff800000),
                                 ("rsqrt.approx.f32", 0x80000000, 0xff800000),
                                 ("sqrt.approx.f32", 0xbf800000, F32.nan),
+                                ("lg2.approx.f32", 1, 0xc3150000),
+                                ("lg2.approx.f32", 0x7f800000, 0x7f800000),
+                                ("lg2.approx.f32", 0xbf800000, F32.nan),
                                 ("ex2.approx.f32", 0xff800000, 0),
+                                ("ex2.approx.f32", 0x43000000, 0x7f800000),
+                                ("ex2.approx.f32", 0xc30c0000, 0x200),
                                 ("sin.approx.f32", 0x7f800000, F32.nan)):
         check(runner, name, f"mov.b32 %f1, {value}; {name} %f2, %f1; mov.b32 %r9, %f2;",
               lambda i, w=wanted: w)
