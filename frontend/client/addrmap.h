@@ -20,6 +20,7 @@ enum fgv_range_kind {
 	FGV_RANGE_MEMORY,   /* cudaMalloc */
 	FGV_RANGE_VARIABLE, /* of a module; not for cudaFree */
 	FGV_RANGE_POOLED,   /* cudaMallocAsync (pool.h) */
+	FGV_RANGE_GRAPH,    /* of graphs */
 	/* From here on, memory of this process as well (hostmem.h). */
 	FGV_RANGE_PINNED,	    /* cudaHostAlloc */
 	FGV_RANGE_REGISTERED,	    /* cudaHostRegister */

@@ -230,10 +230,10 @@ static CUresult add_block(struct fgv_pool *pool, struct block *block)
 	return res;
 }
 
-/* What other pools keep is no reason to fail. */
-static CUresult ask_device(struct fgv_lane *lane, uint64_t bytes, uint64_t *address)
+CUresult fgv_pool_ask_device(struct fgv_lane *lane, uint64_t bytes, enum fgv_range_kind kind,
+			     uint64_t *address)
 {
-	CUresult res = fgv_devmem_alloc(lane, bytes, FGV_RANGE_POOLED, address);
+	CUresult res = fgv_devmem_alloc(lane, bytes, kind, address);
 	struct fgv_pool *pool;
 
 	if (res != CUDA_ERROR_OUT_OF_MEMORY)
@@ -244,7 +244,7 @@ static CUresult ask_device(struct fgv_lane *lane, uint64_t bytes, uint64_t *addr
 		trim_locked(lane, pool, 0);
 	}
 	pthread_mutex_unlock(&all.mutex);
-	return fgv_devmem_alloc(lane, bytes, FGV_RANGE_POOLED, address);
+	return fgv_devmem_alloc(lane, bytes, kind, address);
 }
 
 static CUresult grow(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t bytes,
@@ -257,7 +257,7 @@ static CUresult grow(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t byte
 		return res;
 	*block = (struct block){.bytes = bytes};
 	if (!pool->max_bytes || bytes <= pool->max_bytes)
-		res = ask_device(lane, bytes, &block->address);
+		res = fgv_pool_ask_device(lane, bytes, FGV_RANGE_POOLED, &block->address);
 	if (!res) {
 		res = add_block(pool, block);
 		if (res) {

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frontend/client/addrmap.h"
+
 struct fgv_lane;
 struct fgv_pool;
 
@@ -36,6 +38,10 @@ CUresult fgv_pool_alloc(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t b
 			uint32_t stream, uint64_t *address);
 /* CUDA_ERROR_INVALID_VALUE unless memory of a pool begins there. */
 CUresult fgv_pool_free(struct fgv_lane *lane, uint64_t address, uint32_t stream);
+
+/* Memory of the device that is no pool's; what pools keep is no reason to have none. */
+CUresult fgv_pool_ask_device(struct fgv_lane *lane, uint64_t bytes, enum fgv_range_kind kind,
+			     uint64_t *address);
 
 /* Gives back what the pool keeps, until at most @keep bytes of the device are its. */
 CUresult fgv_pool_trim(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t keep);

@@ -1,8 +1,8 @@
 /*
  * The captures there are, and what happens to the work of their streams.
  *
- * Lock: state.mutex guards all of it. It may be taken while a lane is held; nothing is taken
- * while holding it.
+ * Lock: state.mutex guards all of it. It may be taken while a lane is held; while holding it
+ * nothing is taken but the lock of graphs' memory.
  */
 #include "frontend/libcudart/capture_state.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/graph_memory.h"
 
 uint32_t fgv_capture_uses;
 
@@ -145,6 +146,16 @@ struct captured_stream *fgv_capture_join(struct capture *capture, uint32_t handl
 	return stream;
 }
 
+static void leave(struct captured_stream *stream)
+{
+	struct captured_stream **link = &state.streams;
+
+	while (*link != stream)
+		link = &(*link)->next;
+	*link = stream->next;
+	free_stream(stream);
+}
+
 static void leave_all(struct capture *capture)
 {
 	struct captured_stream **link = &state.streams;
@@ -203,7 +214,8 @@ void fgv_capture_forget_stream(uint32_t handle)
 			fgv_graph_destroy(capture->graph);
 		fgv_capture_destroy(capture);
 	} else if (capture) {
-		capture->is_invalid = true;
+		/* What it has captured and nobody waits for is missed when the capture ends. */
+		leave(stream);
 	}
 	fgv_capture_unlock();
 }
@@ -262,6 +274,8 @@ static cudaError_t add(struct captured_stream *stream, const struct fgv_work *wo
 		error = cudaErrorMemoryAllocation;
 	if (error)
 		stream->capture->is_invalid = true;
+	else
+		fgv_graph_memory_note(node);
 	return error;
 }
 
@@ -331,6 +345,24 @@ cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
 	stream = fgv_capture_find_stream(made->stream);
 	if (stream)
 		error = add(stream, work);
+	fgv_capture_unlock();
+	return error;
+}
+
+cudaError_t fgv_capture_visit(struct fgv_lane *lane,
+			      cudaError_t (*visit)(struct fgv_graph *graph,
+						   struct fgv_node *const *last, size_t count,
+						   void *arg),
+			      void *arg)
+{
+	const struct stream_recorder *made = (const struct stream_recorder *)lane->recorder;
+	const struct captured_stream *stream;
+	cudaError_t error = cudaErrorStreamCaptureInvalidated;
+
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(made->stream);
+	if (stream)
+		error = visit(stream->capture->graph, stream->last.list, stream->last.count, arg);
 	fgv_capture_unlock();
 	return error;
 }

@@ -43,6 +43,13 @@ cudaError_t fgv_capture_check_unsafe(void);
 /* A node that does @work, in the stream that is being captured on @lane. */
 cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work);
 
+/* Shows @visit the graph that the stream is captured into, and what its next node waits for. */
+cudaError_t fgv_capture_visit(struct fgv_lane *lane,
+			      cudaError_t (*visit)(struct fgv_graph *graph,
+						   struct fgv_node *const *last, size_t count,
+						   void *arg),
+			      void *arg);
+
 /* The stream or event, by the host's handle, is destroyed. */
 void fgv_capture_forget_stream(uint32_t handle);
 void fgv_capture_forget_event(uint32_t handle);

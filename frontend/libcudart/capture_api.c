@@ -118,36 +118,12 @@ FGV_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGr
 		begin_in_graph(stream, fgv_graph_of(graph), dependencies, numDependencies, mode));
 }
 
-static void mark(struct fgv_node *const *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		list[i]->marked = true;
-}
-
-/* Marks what has to be done before @last, and those themselves. */
-static cudaError_t mark_all_before(struct fgv_graph *graph, const struct nodes *last)
-{
-	struct fgv_node **sorted;
-	cudaError_t error = fgv_graph_sort(graph, &sorted);
-
-	if (error)
-		return error;
-	for (uint32_t i = 0; i < graph->count; i++)
-		sorted[i]->marked = false;
-	mark(last->list, last->count);
-	for (uint32_t i = graph->count; i > 0; i--) {
-		if (sorted[i - 1]->marked)
-			mark(sorted[i - 1]->before, sorted[i - 1]->before_count);
-	}
-	free(sorted);
-	return cudaSuccess;
-}
-
 /* All that was captured has to come before what the stream would do next. */
 static cudaError_t check_joined(const struct captured_stream *origin)
 {
 	const struct capture *capture = origin->capture;
-	cudaError_t error = mark_all_before(capture->graph, &origin->last);
+	cudaError_t error =
+		fgv_graph_mark_before(capture->graph, origin->last.list, origin->last.count);
 	uint32_t index = 0;
 
 	for (const struct fgv_node *each = capture->graph->first; each && !error;

@@ -3,6 +3,7 @@
  * all work; and resetting, which gives everything of this process on the GPU back.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/client/addrmap.h"
@@ -13,6 +14,7 @@
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/graph_memory.h"
 
 #define SCHEDULE_FLAGS                                                                             \
 	(cudaDeviceScheduleSpin | cudaDeviceScheduleYield | cudaDeviceScheduleBlockingSync)
@@ -222,6 +224,7 @@ static void free_memory(uint64_t address, void *lane)
 static void destroy_stream(const struct fgv_object_info *stream, void *lane)
 {
 	fgv_post_stream_destroy(lane, stream->handle);
+	free(stream->data);
 }
 
 static void destroy_event(const struct fgv_object_info *event, void *lane)
@@ -245,6 +248,7 @@ static cudaError_t reset(void)
 		fgv_registry_unload(lane);
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
 		fgv_pool_drain(lane);
+		fgv_graph_memory_drain(lane);
 		fgv_hostmem_drain(lane);
 		error = fgv_error_from(fgv_lane_sync(lane));
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/graph_memory.h"
 
 struct fgv_graph *fgv_graph_create(bool named)
 {
@@ -227,6 +228,41 @@ cudaError_t fgv_graph_sort(struct fgv_graph *graph, struct fgv_node ***nodes)
 	return cudaSuccess;
 }
 
+static void mark(struct fgv_node *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		list[i]->marked = true;
+}
+
+cudaError_t fgv_graph_mark_before(struct fgv_graph *graph, struct fgv_node *const *last,
+				  size_t count)
+{
+	struct fgv_node **sorted;
+	cudaError_t error = fgv_graph_sort(graph, &sorted);
+
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < graph->count; i++)
+		sorted[i]->marked = false;
+	mark(last, count);
+	for (uint32_t i = graph->count; i > 0; i--) {
+		if (sorted[i - 1]->marked)
+			mark(sorted[i - 1]->before, sorted[i - 1]->before_count);
+	}
+	free(sorted);
+	return cudaSuccess;
+}
+
+bool fgv_graph_has_memory(const struct fgv_graph *graph)
+{
+	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		if (each->work.memory ||
+		    (each->work.child && fgv_graph_has_memory(each->work.child)))
+			return true;
+	}
+	return false;
+}
+
 FGV_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 {
 	struct fgv_graph *graph;
@@ -240,13 +276,28 @@ FGV_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 	return cudaSuccess;
 }
 
+/* Its memory, which may have been the last to need it, goes at the next opportunity if not now. */
+static void sweep(void)
+{
+	struct fgv_lane *lane;
+
+	if (!fgv_session_existing() || fgv_lane_enter(&lane))
+		return;
+	fgv_graph_memory_sweep(lane);
+	fgv_lane_leave(lane);
+}
+
 FGV_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
 	struct fgv_graph *found = fgv_graph_of(graph);
+	bool has_memory;
 
-	if (!found)
+	if (!found || found->is_child)
 		return fgv_error_set(cudaErrorInvalidValue);
+	has_memory = fgv_graph_has_memory(found);
 	fgv_graph_destroy(found);
+	if (has_memory)
+		sweep();
 	return cudaSuccess;
 }
 
@@ -257,7 +308,8 @@ FGV_EXPORT cudaError_t cudaGraphClone(cudaGraph_t *pGraphClone, cudaGraph_t orig
 
 	if (!pGraphClone || !graph)
 		return fgv_error_set(cudaErrorInvalidValue);
-	error = fgv_graph_copy(graph, true, &copy);
+	error = fgv_graph_has_memory(graph) ? cudaErrorNotSupported
+					    : fgv_graph_copy(graph, true, &copy);
 	if (!error)
 		*pGraphClone = copy->name;
 	return fgv_error_set(error);
@@ -286,6 +338,8 @@ FGV_EXPORT cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)
 
 	if (!found)
 		return fgv_error_set(cudaErrorInvalidValue);
+	if (fgv_graph_has_memory(found->graph))
+		return fgv_error_set(cudaErrorNotSupported);
 	fgv_node_destroy(found);
 	return cudaSuccess;
 }

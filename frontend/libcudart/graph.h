@@ -14,14 +14,18 @@
 
 #include "frontend/client/object.h"
 #include "frontend/client/record.h"
+#include "frontend/libcudart/attribute.h"
 
 struct fgv_graph;
+struct fgv_graph_memory;
 
 /* What a node does, and the parameters that the program gave for it. */
 struct fgv_work {
 	struct cudaGraphNodeParams params; /* of a kernel, without its arguments */
 	struct fgv_record *records;
-	struct fgv_graph *child; /* the node's own */
+	struct fgv_graph *child;	  /* the node's own */
+	struct fgv_attributes attributes; /* of a kernel */
+	struct fgv_graph_memory *memory;  /* that it allocates or frees, with a reference */
 };
 
 struct fgv_node {
@@ -43,6 +47,9 @@ struct fgv_graph {
 	struct fgv_node *first;
 	struct fgv_node **end;
 	uint32_t count;
+	uint32_t executables; /* made of it and not destroyed */
+	bool is_child;	      /* a node's own: not for the program to destroy */
+	bool is_moved;	      /* given to that node by the program */
 };
 
 /* @named: the program gets handles for it and for its nodes. NULL: no memory. */
@@ -74,6 +81,16 @@ cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before);
 bool fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before);
 bool fgv_node_waits_for(const struct fgv_node *node, const struct fgv_node *before);
 
+/*
+ * Whether it or its child graphs allocate or free memory. Of such a graph there can't be a second
+ * one, in any form, and nothing can be taken out of it.
+ */
+bool fgv_graph_has_memory(const struct fgv_graph *graph);
+
+/* Marks, of the nodes of @graph, @last and what has to be done before them. */
+cudaError_t fgv_graph_mark_before(struct fgv_graph *graph, struct fgv_node *const *last,
+				  size_t count);
+
 /* The nodes of @graph in an order in which they can be done, for free(). NULL: a circle. */
 cudaError_t fgv_graph_sort(struct fgv_graph *graph, struct fgv_node ***nodes);
 
@@ -81,7 +98,8 @@ cudaError_t fgv_graph_sort(struct fgv_graph *graph, struct fgv_node ***nodes);
  * What a node with @params does. It is recorded, as the call that does it in a stream would do
  * it, so wrong parameters give that call's error.
  */
-cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params, struct fgv_work *work);
+cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params,
+			  const struct fgv_attributes *attributes, struct fgv_work *work);
 /* What a stream's capture has recorded. */
 void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
 cudaError_t fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy);

@@ -163,6 +163,8 @@ static cudaError_t change_edge(const struct fgv_graph *graph, cudaGraphNode_t fr
 		return cudaErrorInvalidValue;
 	if (add)
 		return fgv_node_add_before(to, from);
+	if (fgv_graph_has_memory(graph))
+		return cudaErrorNotSupported;
 	return fgv_node_remove_before(to, from) ? cudaSuccess : cudaErrorInvalidValue;
 }
 

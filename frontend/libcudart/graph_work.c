@@ -4,19 +4,22 @@
  * is the node's work. So nodes can do what streams can, and are as strict.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "frontend/client/copy.h"
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
+#include "frontend/libcudart/graph_memory.h"
 #include "frontend/libcudart/host_func.h"
 
-static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p)
+static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p, bool cooperative)
 {
 	if (p->extra)
 		return FGV_NOT_SUPPORTED("kernel nodes with extra arguments");
+	if (cooperative)
+		return cudaLaunchCooperativeKernel(p->func, p->gridDim, p->blockDim,
+						   p->kernelParams, p->sharedMemBytes, NULL);
 	return cudaLaunchKernel(p->func, p->gridDim, p->blockDim, p->kernelParams,
 				p->sharedMemBytes, NULL);
 }
@@ -73,11 +76,12 @@ static cudaError_t fill(const struct cudaMemsetParamsV2 *p)
 }
 
 /* Into the recorder that stands in for the stream. */
-static cudaError_t act(const struct cudaGraphNodeParams *params)
+static cudaError_t act(const struct cudaGraphNodeParams *params,
+		       const struct fgv_attributes *attributes)
 {
 	switch (params->type) {
 	case cudaGraphNodeTypeKernel:
-		return launch(&params->kernel);
+		return launch(&params->kernel, attributes->cooperative);
 	case cudaGraphNodeTypeMemcpy:
 		return copy(&params->memcpy.copyParams);
 	case cudaGraphNodeTypeMemset:
@@ -96,14 +100,15 @@ static cudaError_t act(const struct cudaGraphNodeParams *params)
 	}
 }
 
-static cudaError_t record(const struct cudaGraphNodeParams *params, struct fgv_record **records)
+static cudaError_t record(const struct cudaGraphNodeParams *params,
+			  const struct fgv_attributes *attributes, struct fgv_record **records)
 {
 	struct fgv_recorder recorder;
 	cudaError_t error;
 
 	fgv_recorder_init(&recorder);
 	fgv_capture_divert(&recorder);
-	error = act(params);
+	error = act(params, attributes);
 	fgv_capture_divert(NULL);
 	if (!error)
 		error = fgv_error_from(recorder.failed);
@@ -114,28 +119,50 @@ static cudaError_t record(const struct cudaGraphNodeParams *params, struct fgv_r
 	return error;
 }
 
-static cudaError_t make_child(cudaGraph_t graph, struct fgv_work *work)
+static cudaError_t copy_child(struct fgv_graph *graph, struct fgv_graph **child)
 {
-	struct fgv_graph *found = fgv_graph_of(graph);
+	cudaError_t error = fgv_graph_copy(graph, true, child);
 
-	if (!found)
-		return cudaErrorInvalidValue;
-	return fgv_graph_copy(found, true, &work->child);
+	if (!error)
+		(*child)->is_child = true;
+	return error;
 }
 
-cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params, struct fgv_work *work)
+/* The node gets a copy of the graph, or the graph itself. */
+static cudaError_t make_child(const struct cudaChildGraphNodeParams *params, struct fgv_work *work)
 {
-	*work = (struct fgv_work){.params = *params};
+	struct fgv_graph *found = fgv_graph_of(params->graph);
+
+	if (!found || (unsigned)params->ownership > cudaGraphChildGraphOwnershipMove)
+		return cudaErrorInvalidValue;
+	if (params->ownership == cudaGraphChildGraphOwnershipClone)
+		return fgv_graph_has_memory(found) ? cudaErrorNotSupported
+						   : copy_child(found, &work->child);
+	if (found->is_child || found->executables)
+		return cudaErrorInvalidValue;
+	found->is_child = found->is_moved = true;
+	work->child = found;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_work_make(const struct cudaGraphNodeParams *params,
+			  const struct fgv_attributes *attributes, struct fgv_work *work)
+{
+	*work = (struct fgv_work){.params = *params, .attributes = *attributes};
 	if (params->type == cudaGraphNodeTypeGraph)
-		return make_child(params->graph.graph, work);
-	return record(params, &work->records);
+		return make_child(&params->graph, work);
+	return record(params, attributes, &work->records);
 }
 
 cudaError_t fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy)
 {
-	*copy = (struct fgv_work){.params = work->params};
+	*copy = (struct fgv_work){
+		.params = work->params,
+		.attributes = work->attributes,
+		.memory = fgv_graph_memory_get(work->memory),
+	};
 	if (work->child)
-		return fgv_graph_copy(work->child, true, &copy->child);
+		return copy_child(work->child, &copy->child);
 	return fgv_records_copy(work->records, &copy->records) ? cudaErrorMemoryAllocation
 							       : cudaSuccess;
 }
@@ -144,6 +171,7 @@ void fgv_work_free(struct fgv_work *work)
 {
 	fgv_records_free(work->records);
 	fgv_graph_destroy(work->child);
+	fgv_graph_memory_put(work->memory);
 }
 
 /* --- What a capture has recorded --------------------------------------------- */
@@ -244,8 +272,10 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 
 void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
 {
-	memset(work, 0, sizeof(*work));
+	const struct fgv_record *first = recorder->first;
+
+	*work = (struct fgv_work){.records = recorder->first, .attributes = FGV_ATTRIBUTES_DEFAULT};
 	describe(recorder, &work->params);
-	work->records = recorder->first;
+	work->attributes.cooperative = !first->run && first->op == FGV_OP_LAUNCH_COOPERATIVE;
 	fgv_recorder_init(recorder);
 }

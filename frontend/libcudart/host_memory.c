@@ -124,6 +124,7 @@ static enum cudaMemoryType type_of(enum fgv_range_kind kind)
 	case FGV_RANGE_MEMORY:
 	case FGV_RANGE_VARIABLE:
 	case FGV_RANGE_POOLED:
+	case FGV_RANGE_GRAPH:
 		return cudaMemoryTypeDevice;
 	case FGV_RANGE_PINNED:
 	case FGV_RANGE_REGISTERED:

@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "frontend/client/device.h"
 #include "frontend/client/registry.h"
+#include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/cudart.h"
 
 /* Registers go to warps in units of this many for each thread. */
@@ -211,42 +212,28 @@ FGV_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return fgv_error_set(error);
 }
 
-/*
- * Whether a launch can be as an attribute asks. Who allows a kernel to begin before the one
- * before it ends does not demand it.
- */
-static bool apply(const cudaLaunchAttribute *attribute, struct launch *launch)
+/* Who allows a kernel to begin before the one before it ends does not demand it. */
+static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attributes *attributes)
 {
-	const cudaLaunchAttributeValue *v = &attribute->val;
-
-	switch (attribute->id) {
-	case cudaLaunchAttributeIgnore:
-	case cudaLaunchAttributePriority:
-	case cudaLaunchAttributePreferredSharedMemoryCarveout:
-	case cudaLaunchAttributeAccessPolicyWindow:
-	case cudaLaunchAttributeSynchronizationPolicy:
-	case cudaLaunchAttributeProgrammaticStreamSerialization:
-		return true;
-	case cudaLaunchAttributeCooperative:
-		launch->cooperative = v->cooperative;
-		return true;
-	case cudaLaunchAttributeClusterDimension:
-		return v->clusterDim.x <= 1 && v->clusterDim.y <= 1 && v->clusterDim.z <= 1;
-	default:
-		return false;
-	}
+	if (attribute->id == cudaLaunchAttributeIgnore ||
+	    attribute->id == cudaLaunchAttributeProgrammaticStreamSerialization)
+		return cudaSuccess;
+	return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id, &attribute->val);
 }
 
 static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void *func, void **args)
 {
+	struct fgv_attributes attributes = {0};
 	struct launch launch = {.args = args};
+	cudaError_t error = cudaSuccess;
 
 	if (!config || (config->numAttrs && !config->attrs))
 		return cudaErrorInvalidValue;
-	for (unsigned i = 0; i < config->numAttrs; i++) {
-		if (!apply(&config->attrs[i], &launch))
-			return FGV_NOT_SUPPORTED("attributes of cudaLaunchKernelExC");
-	}
+	for (unsigned i = 0; i < config->numAttrs && !error; i++)
+		error = apply(&config->attrs[i], &attributes);
+	if (error)
+		return error;
+	launch.cooperative = attributes.cooperative;
 	launch.grid = config->gridDim;
 	launch.block = config->blockDim;
 	launch.shared_bytes = config->dynamicSmemBytes;

@@ -40,6 +40,12 @@ cudaError_t fgv_memcpy(void *dst, const void *src, size_t count, enum cudaMemcpy
 cudaError_t fgv_memcpy_wait(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 			    cudaStream_t stream);
 
+/* The address of a part of a variable, as the target or the source of a copy of @kind. */
+cudaError_t fgv_symbol_target(const void *symbol, size_t count, size_t offset,
+			      enum cudaMemcpyKind kind, void **part);
+cudaError_t fgv_symbol_source(const void *symbol, size_t count, size_t offset,
+			      enum cudaMemcpyKind kind, void **part);
+
 cudaError_t fgv_memcpy_to_symbol_wait(const void *symbol, const void *src, size_t count,
 				      size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t fgv_memcpy_from_symbol_wait(void *dst, const void *symbol, size_t count, size_t offset,

@@ -11,6 +11,7 @@
 #include "frontend/client/hostmem.h"
 #include "frontend/client/pool.h"
 #include "frontend/libcudart/capture.h"
+#include "frontend/libcudart/graph_memory.h"
 #include "frontend/libcudart/memcpy.h"
 
 static cudaError_t allocate(void **ptr, size_t size)
@@ -39,9 +40,17 @@ FGV_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 	return fgv_error_set(allocate(devPtr, size));
 }
 
+static CUresult free_graphs(struct fgv_lane *lane, uint64_t address)
+{
+	if (fgv_graph_memory_free(address, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	fgv_graph_memory_sweep(lane);
+	return CUDA_SUCCESS;
+}
+
 /*
- * What another stream may yet be using of a pool is waited for, as the pool gives it out
- * again; a device's own memory goes after it.
+ * What another stream may yet be using of a pool or a graph is waited for, as that gives
+ * it out again; a device's own memory goes after it.
  */
 static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 {
@@ -53,10 +62,13 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 		return fgv_post_mem_free(lane, address);
 	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (view.kind != FGV_RANGE_POOLED)
+	if (view.kind != FGV_RANGE_POOLED && view.kind != FGV_RANGE_GRAPH)
 		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
 	res = fgv_lane_sync(lane);
-	return res ? res : fgv_pool_free(lane, address, 0);
+	if (res)
+		return res;
+	return view.kind == FGV_RANGE_POOLED ? fgv_pool_free(lane, address, 0)
+					     : free_graphs(lane, address);
 }
 
 static cudaError_t release(void *ptr)

@@ -24,10 +24,6 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 grid, dim3 b
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *data);
 cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
 				       void *data, unsigned flags);
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 				 cudaStream_t stream);
@@ -232,26 +228,4 @@ FGV_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 						  unsigned flags)
 {
 	return cudaStreamAddCallback(own(stream), callback, data, flags);
-}
-
-FGV_EXPORT cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream,
-						   enum cudaStreamCaptureMode mode)
-{
-	return cudaStreamBeginCapture(own(stream), mode);
-}
-
-FGV_EXPORT cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph)
-{
-	return cudaStreamEndCapture(own(stream), graph);
-}
-
-FGV_EXPORT cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream,
-						  enum cudaStreamCaptureStatus *status)
-{
-	return cudaStreamIsCapturing(own(stream), status);
-}
-
-FGV_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return cudaGraphLaunch(exec, own(stream));
 }

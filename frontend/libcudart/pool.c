@@ -4,9 +4,8 @@
  */
 #include "frontend/client/pool.h"
 #include "frontend/client/addrmap.h"
-#include "frontend/client/record.h"
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/unsupported.h"
+#include "frontend/libcudart/graph_alloc.h"
 
 /* What the program holds is the pool itself; whether it is one is looked up. */
 static struct fgv_pool *pool_of(cudaMemPool_t pool)
@@ -19,22 +18,24 @@ static cudaMemPool_t handle_of(struct fgv_pool *pool)
 	return (cudaMemPool_t)pool;
 }
 
-/* Memory that a graph allocates anew with each launch is not to be had. */
-static cudaError_t find_stream(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle)
+/* A stream that is being captured gets a node, whose memory is the graph's and not a pool's. */
+static cudaError_t allocate_on(struct fgv_lane *lane, size_t size, struct fgv_pool *pool,
+			       cudaStream_t stream, uint64_t *address)
 {
-	cudaError_t error = fgv_stream_handle(lane, stream, handle);
+	uint32_t handle;
+	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
 
-	if (error || !lane->recorder)
+	if (error || !size)
 		return error;
-	fgv_recorder_fail(lane->recorder, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	return cudaErrorStreamCaptureUnsupported;
+	if (lane->recorder)
+		return fgv_alloc_capture(lane, size, address);
+	return fgv_error_from(fgv_pool_alloc(lane, pool, size, handle, address));
 }
 
 static cudaError_t allocate(void **ptr, size_t size, struct fgv_pool *pool, cudaStream_t stream)
 {
 	struct fgv_lane *lane;
 	uint64_t address = 0;
-	uint32_t handle;
 	cudaError_t error;
 
 	if (!ptr || !fgv_pool_is_valid(pool))
@@ -42,9 +43,7 @@ static cudaError_t allocate(void **ptr, size_t size, struct fgv_pool *pool, cuda
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = find_stream(lane, stream, &handle);
-	if (!error && size)
-		error = fgv_error_from(fgv_pool_alloc(lane, pool, size, handle, &address));
+	error = allocate_on(lane, size, pool, stream, &address);
 	fgv_lane_leave(lane);
 	if (!error)
 		*ptr = (void *)(uintptr_t)address;
@@ -62,14 +61,32 @@ FGV_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemP
 	return fgv_error_set(allocate(ptr, size, pool_of(memPool), stream));
 }
 
+/* What a launch of a graph has left allocated. */
+static cudaError_t release_graphs(struct fgv_lane *lane, uint64_t address, cudaStream_t stream,
+				  uint32_t handle)
+{
+	const struct fgv_graph_place place = {stream, handle};
+	cudaError_t error = fgv_graph_memory_free(address, &place);
+
+	if (!error)
+		fgv_graph_memory_sweep(lane);
+	return error;
+}
+
 /* Of a pool, or cudaMalloc()'s, which goes after all work that was queued before. */
 static cudaError_t release_on(struct fgv_lane *lane, uint64_t address, cudaStream_t stream)
 {
+	struct fgv_range_view view = {0};
 	uint32_t handle;
-	cudaError_t error = find_stream(lane, stream, &handle);
+	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
 
 	if (error)
 		return error;
+	if (lane->recorder)
+		return fgv_alloc_capture_free(lane, address);
+	fgv_addrmap_look(address, 1, &view);
+	if (view.kind == FGV_RANGE_GRAPH)
+		return release_graphs(lane, address, stream, handle);
 	if (!fgv_addrmap_remove(address, FGV_RANGE_MEMORY))
 		return fgv_error_from(fgv_post_mem_free(lane, address));
 	return fgv_error_from(fgv_pool_free(lane, address, handle));
@@ -120,20 +137,25 @@ FGV_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 	return fgv_error_set(error);
 }
 
-/* Of device memory alone, which no other process can be given. */
-static cudaError_t create(cudaMemPool_t *pool, const struct cudaMemPoolProps *props)
+cudaError_t fgv_pool_check_props(const struct cudaMemPoolProps *props)
 {
-	static struct fgv_unsupported unsupported = {.name = "cudaMemPoolCreate (of this kind)"};
-	struct fgv_pool *made;
-	cudaError_t error;
-
-	if (!pool || !props || props->allocType == cudaMemAllocationTypeInvalid)
+	if (props->allocType == cudaMemAllocationTypeInvalid)
 		return cudaErrorInvalidValue;
 	if (props->allocType != cudaMemAllocationTypePinned ||
 	    props->handleTypes != cudaMemHandleTypeNone ||
 	    props->location.type != cudaMemLocationTypeDevice)
-		return (cudaError_t)fgv_unsupported_call(&unsupported);
-	error = fgv_device_check(props->location.id);
+		return FGV_NOT_SUPPORTED("pools of memory of this kind");
+	return fgv_device_check(props->location.id);
+}
+
+static cudaError_t create(cudaMemPool_t *pool, const struct cudaMemPoolProps *props)
+{
+	struct fgv_pool *made;
+	cudaError_t error;
+
+	if (!pool || !props)
+		return cudaErrorInvalidValue;
+	error = fgv_pool_check_props(props);
 	if (!error)
 		error = fgv_error_from(fgv_pool_create(props->maxSize, &made));
 	if (!error)
@@ -223,7 +245,7 @@ FGV_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaM
 }
 
 /* The one device has a pool's memory always, and can't be denied it. */
-static cudaError_t set_access(const struct cudaMemAccessDesc *list, size_t count)
+cudaError_t fgv_pool_check_access(const struct cudaMemAccessDesc *list, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		cudaError_t error = cudaErrorInvalidValue;
@@ -243,7 +265,7 @@ FGV_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 {
 	if ((!descList && count) || !fgv_pool_is_valid(pool_of(memPool)))
 		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(set_access(descList, count));
+	return fgv_error_set(fgv_pool_check_access(descList, count));
 }
 
 static cudaError_t get_access(enum cudaMemAccessFlags *flags, struct fgv_pool *pool,

@@ -1,7 +1,10 @@
 /*
  * Streams.
  */
+#include <stdlib.h>
+
 #include "frontend/client/object.h"
+#include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -62,31 +65,44 @@ cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32
 	return fgv_capture_is_used() && !error ? fgv_capture_enter(lane, *handle) : error;
 }
 
+static cudaError_t create_on(struct fgv_lane *lane, cudaStream_t *stream,
+			     struct fgv_object_info *info)
+{
+	cudaError_t error = fgv_error_from(
+		fgv_call_stream_create(lane, info->flags, info->priority, &info->handle));
+
+	if (error)
+		return error;
+	*stream = fgv_object_create(FGV_OBJECT_STREAM, info);
+	if (*stream)
+		return cudaSuccess;
+	fgv_post_stream_destroy(lane, info->handle);
+	return cudaErrorMemoryAllocation;
+}
+
+static int clamp(int priority)
+{
+	if (priority > PRIORITY_LEAST)
+		return PRIORITY_LEAST;
+	return priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+}
+
 static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority)
 {
-	struct fgv_object_info info = {.flags = flags};
+	struct fgv_object_info info = {.flags = flags, .priority = clamp(priority)};
 	struct fgv_lane *lane;
 	cudaError_t error;
 
 	if (!stream || (flags & ~(unsigned)cudaStreamNonBlocking))
 		return cudaErrorInvalidValue;
-	if (priority > PRIORITY_LEAST)
-		priority = PRIORITY_LEAST;
-	if (priority < PRIORITY_GREATEST)
-		priority = PRIORITY_GREATEST;
-	info.priority = priority;
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = fgv_error_from(fgv_call_stream_create(lane, flags, priority, &info.handle));
-	if (!error) {
-		*stream = fgv_object_create(FGV_OBJECT_STREAM, &info);
-		if (!*stream) {
-			fgv_post_stream_destroy(lane, info.handle);
-			error = cudaErrorMemoryAllocation;
-		}
-	}
+	info.data = fgv_attributes_create(info.priority);
+	error = info.data ? create_on(lane, stream, &info) : cudaErrorMemoryAllocation;
 	fgv_lane_leave(lane);
+	if (error)
+		free(info.data);
 	return error;
 }
 
@@ -116,6 +132,7 @@ static cudaError_t destroy(cudaStream_t stream)
 		return error;
 	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info)) {
 		fgv_capture_forget_stream(info.handle);
+		free(info.data);
 		error = fgv_error_from(fgv_post_stream_destroy(lane, info.handle));
 	} else {
 		error = cudaErrorInvalidResourceHandle;

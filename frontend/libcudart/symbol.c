@@ -60,6 +60,24 @@ static cudaError_t find_part(const void *symbol, size_t count, size_t offset, vo
 	return cudaSuccess;
 }
 
+cudaError_t fgv_symbol_target(const void *symbol, size_t count, size_t offset,
+			      enum cudaMemcpyKind kind, void **part)
+{
+	if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
+	    kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	return find_part(symbol, count, offset, part);
+}
+
+cudaError_t fgv_symbol_source(const void *symbol, size_t count, size_t offset,
+			      enum cudaMemcpyKind kind, void **part)
+{
+	if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
+	    kind != cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	return find_part(symbol, count, offset, part);
+}
+
 /* fgv_memcpy() or fgv_memcpy_wait(). */
 typedef cudaError_t copy_fn(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 			    cudaStream_t stream);
@@ -68,12 +86,8 @@ static cudaError_t copy_to(copy_fn *copy, const void *symbol, const void *src, s
 			   size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *part;
-	cudaError_t error;
+	cudaError_t error = fgv_symbol_target(symbol, count, offset, kind, &part);
 
-	if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
-	    kind != cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
-	error = find_part(symbol, count, offset, &part);
 	return error ? error : copy(part, src, count, kind, stream);
 }
 
@@ -81,12 +95,8 @@ static cudaError_t copy_from(copy_fn *copy, void *dst, const void *symbol, size_
 			     size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	void *part;
-	cudaError_t error;
+	cudaError_t error = fgv_symbol_source(symbol, count, offset, kind, &part);
 
-	if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
-	    kind != cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
-	error = find_part(symbol, count, offset, &part);
 	return error ? error : copy(dst, part, count, kind, stream);
 }
 

@@ -173,6 +173,30 @@ static void across(struct fixture *f)
 	CUDA(cudaEventSynchronize(f->event));
 }
 
+/* A stream that took part may be gone when the capture ends. */
+static void stream_gone(struct fixture *f)
+{
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	reset(f);
+	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CUDA(cudaStreamBeginCapture(f->stream, cudaStreamCaptureModeGlobal));
+	CUDA(cudaEventRecord(f->event, f->stream));
+	CUDA(cudaStreamWaitEvent(stream, f->event, 0));
+	LAUNCH(add<<<1, 1, 0, stream>>>(f->a, 3));
+	CUDA(cudaEventRecord(f->back, stream));
+	CUDA(cudaStreamWaitEvent(f->stream, f->back, 0));
+	CUDA(cudaStreamDestroy(stream));
+	LAUNCH(multiply<<<1, 1, 0, f->stream>>>(f->a, 2));
+	CUDA(cudaStreamEndCapture(f->stream, &graph));
+	run(f, graph, 1);
+	EXPECT_EQ(6, value_of(f->a));
+	CUDA(cudaEventRecord(f->event, f->stream));
+	CUDA(cudaEventRecord(f->back, f->stream));
+	CUDA(cudaDeviceSynchronize());
+}
+
 /* Ends a capture that has been broken. */
 static void end_broken(struct fixture *f)
 {
@@ -338,6 +362,7 @@ int main(void)
 	straight(&f);
 	host_memory(&f);
 	across(&f);
+	stream_gone(&f);
 	not_allowed(&f);
 	wrong_order(&f);
 	threads(&f);
