@@ -1,20 +1,15 @@
-"""What the workloads ask of a GPU in their loops: kernels, and calls that wait for an answer
-or do not, as the client library counts them.
+"""The word table3 of bench: what the workloads ask of a GPU in their loops, kernels and calls that wait
+for an answer or do not, beside what the paper's programs do.
 
 Each is run twice with different iterations; the difference is the loop's, the rest belongs to
 setting up and taking down.
 """
 import dataclasses
 import math
-import os
-import pathlib
-import subprocess
-import tempfile
 
-from common import BUILD, RUN, Unable, number, positive, print_columns, words
+from common import BUILD, Unable, number, positive, print_columns
+from counts import counted, daemon
 
-SMALL = 10               # a size at which no copy is divided
-FEW, MANY = 8, 24        # iterations to count calls with
 GROWTH = 16              # by which a run is longer than one before, at most
 SECONDS = 2              # that a row of the table lasts
 
@@ -44,11 +39,6 @@ TABLE3 = (
     Row("scan", 171, 54.705, 54.757, "sync-every=1,queries=2"),
 )
 
-PROGRAMS = (*(row.program for row in TABLE3), "vecadd")
-
-# Copies in one iteration that NVIDIA's runtime waits for.
-COPIES = {"heartwall": 2, "srad": 1}
-
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -61,21 +51,10 @@ class Run:
     kernel_us: float = math.nan
 
 
-def run(program, *options):
-    """Runs a workload through FairGV, on whatever fairgv-run finds or starts."""
-    with tempfile.TemporaryDirectory(prefix="fairgv-calls-") as folder:
-        stats = pathlib.Path(folder, "stats")
-        result = subprocess.run(
-            [RUN, "--", BUILD / "workloads" / program, *map(str, options)], text=True,
-            capture_output=True, check=False, env={**os.environ, "FAIRGV_STATS": str(stats)})
-        if result.returncode != 0:
-            lines = result.stderr.strip().splitlines() or [f"status {result.returncode}"]
-            raise Unable(lines[-1])
-        counts = words(stats.read_text())
-    line = words(result.stdout.splitlines()[-1])
+def run(way, program, *options):
+    line, counts = counted(way, BUILD / "workloads" / program, *options)
     return Run(int(line["size"]), int(line["iterations"]), float(line["seconds"]),
-               int(counts["requests"]), int(counts["round_trips"]),
-               float(line.get("kernel_us", math.nan)))
+               counts.requests, counts.round_trips, float(line.get("kernel_us", math.nan)))
 
 
 def parse(text):
@@ -90,24 +69,24 @@ def checked(text):
     return text
 
 
-def short_and_long(row, arguments, every, seconds):
+def short_and_long(way, row, arguments, every, seconds):
     """A run of one period between synchronizations, and one that lasts about @seconds. It is felt
     for: the first period takes longer than others, or shorter where there are pauses between."""
-    short = last = run(row.program, *arguments, "--iterations", every)
+    short = last = run(way, row.program, *arguments, "--iterations", every)
     periods = 1
     while last is short or last.seconds < seconds / 2:
         periods = max(3, min(round(periods * seconds / last.seconds), GROWTH * periods))
-        last = run(row.program, *arguments, "--iterations", every * periods)
+        last = run(way, row.program, *arguments, "--iterations", every * periods)
     return short, last
 
 
-def table3_row(row, seconds):
+def table3_row(way, row, seconds):
     """What a row's program does, at the size that the kernel's time asks for."""
     options = parse(row.options)
     arguments = [part for key, value in options.items() for part in ("--" + key, value)]
-    found = run(row.program, "--kernel-us", row.kernel_us, "--iterations", 1)
+    found = run(way, row.program, "--kernel-us", row.kernel_us, "--iterations", 1)
     arguments += ["--size", found.size]
-    short, long = short_and_long(row, arguments, int(options["sync-every"]), seconds)
+    short, long = short_and_long(way, row, arguments, int(options["sync-every"]), seconds)
     waiting = long.waits - short.waits
     # How many 10 ms the iterations took that the long run has more.
     spans = long.seconds * 100 * (1 - short.iterations / long.iterations)
@@ -118,27 +97,14 @@ def table3_row(row, seconds):
             "synchronous": waiting / spans, "paper_synchronous": row.synchronous}
 
 
-def waits_row(program):
-    """How often an iteration waits, which the program asks for, and how often all the rest."""
-    few, many = (run(program, "--size", SMALL, "--sync-every", 1, "--iterations", n)
-                 for n in (FEW, MANY))
-    each = (many.waits - few.waits) / (MANY - FEW)
-    return {"program": program, "own": 1 + COPIES.get(program, 0), "waits": each,
-            "besides": few.waits - FEW * each}
-
-
 def table3(options):
     rows = [row for row in TABLE3 if options.program in (None, row.program)]
     if options.options is not None:
         if options.program is None:
             raise Unable("--options is for one workload: name it with --program")
         rows = [dataclasses.replace(rows[0], options=options.options)]
-    return {"rows": [table3_row(row, options.seconds) for row in rows]}
-
-
-def waits(options):
-    return {"rows": [waits_row(program) for program in PROGRAMS
-                     if options.program in (None, program)]}
+    with daemon(options.gpu) as way:
+        return {"rows": [table3_row(way, row, options.seconds) for row in rows]}
 
 
 def print_table3(result):
@@ -151,25 +117,14 @@ def print_table3(result):
         for row in result["rows"]], 2)
 
 
-def print_waits(result):
-    print("synchronizing calls and round trips of an iteration, --sync-every 1; "
-          "round trips besides\n")
-    print_columns([["workload", "calls", "round trips", "besides"]] + [
-        [row["program"], *(f"{row[key]:g}" for key in ("own", "waits", "besides"))]
-        for row in result["rows"]], 1)
-
-
 def add_words(measurements):
-    """The words of the command line that are measured here."""
+    programs = [row.program for row in TABLE3]
     word = measurements.add_parser("table3", help="the workloads against the paper's Table 3")
     word.set_defaults(measure=table3, show=print_table3)
+    word.add_argument("--program", choices=programs, metavar="NAME",
+                      help="this workload only, of " + ", ".join(programs))
     word.add_argument("--seconds", type=positive, default=SECONDS, metavar="S",
                       help="how long each runs, about (default %(default)s)")
     word.add_argument("--options", type=checked, metavar="KEY=VALUE,...",
                       help="options for --program other than those known to come near")
-    waiting = measurements.add_parser("waits", help="how often the workloads wait for the host")
-    waiting.set_defaults(measure=waits, show=print_waits)
-    for each, programs in ((word, [row.program for row in TABLE3]), (waiting, PROGRAMS)):
-        each.add_argument("--program", choices=programs, metavar="NAME",
-                          help="this workload only, of " + ", ".join(programs))
-        each.add_argument("--json", action="store_true", help="print JSON")
+    word.add_argument("--gpu", default="auto", help="as in the backend's configuration")

@@ -2,20 +2,24 @@
 import argparse
 import os
 import pathlib
+import statistics
 
 BUILD = pathlib.Path(__file__).resolve().parent.parent
 RUN = BUILD / "tools/fairgv-run"
+CTL = BUILD / "tools/fairgvctl"
+BACKEND = BUILD / "backend/fairgv-backend"
+CUDA_DIR = "@CUDA_DIR@"
 
 
 class Unable(Exception):
     """A program did not run to its end; the text says why, in one line."""
 
 
-def native_environment(configured, chosen):
+def native_environment(chosen):
     """What a program needs to find the toolkit's own libcudart, in the folder @chosen or else
-    in that of the @configured toolkit or one of the usual."""
+    in that of the configured toolkit or one of the usual."""
     places = [chosen] if chosen else [
-        f"{configured}/lib64", f"{os.environ.get('CUDA_HOME', configured)}/lib64",
+        f"{CUDA_DIR}/lib64", f"{os.environ.get('CUDA_HOME', CUDA_DIR)}/lib64",
         "/usr/local/cuda/lib64", "/usr/local/lib"]
     for place in places:
         if pathlib.Path(place, "libcudart.so.13").exists():
@@ -31,6 +35,21 @@ def words(line):
 
 def number(value):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def summary(values):
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def spread(values, form=number):
+    """A summary as text."""
+    return f"{form(values['median'])} ({form(values['low'])}..{form(values['high'])})"
+
+
+def last_line(text, status):
+    """Why a program failed, in a line."""
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else f"status {status}"
 
 
 def positive(text):

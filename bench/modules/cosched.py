@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 
-from common import BUILD, Unable, number, positive, print_columns
+from common import BUILD, Unable, number, positive, print_columns, spread, summary
 from experiment import LEAD_S, TAIL_S, Backend, Bench, Job, Way, Workload
 
 GUEST_MODULES = ["@SRCDIR@/tests/vm", "@SRCDIR@/tests/local"]
@@ -144,11 +144,6 @@ def measure_local(bench, workload, options):
                    for figures, overlap in results] for name, results in runs.items()}
 
 
-def summary(runs, key):
-    values = [run[key] for run in runs]
-    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
-
-
 def measure_workload(bench, text, options):
     workload = Workload.parse(text)
     alone = run_alone(bench, workload, options.seconds)     # also calibrates it
@@ -157,7 +152,7 @@ def measure_workload(bench, text, options):
     else:
         runs = measure_local(bench, workload, options)
     return {"workload": text, "kernel_us": alone["kernel_us"], "ways": {
-        name: {"runs": results, **{key: summary(results, key) for key in
+        name: {"runs": results, **{key: summary([run[key] for run in results]) for key in
                                    ("mmr", "overhead", "favoured", "sync_calls")}}
         for name, results in runs.items()}}
 
@@ -176,10 +171,6 @@ def cosched(options):
             "repeat": options.repeat, "seconds": options.seconds, "workloads": results}
 
 
-def spread(values):
-    return f"{values['median']:.3f} ({values['low']:.3f}..{values['high']:.3f})"
-
-
 def print_cosched(result):
     print(f"{result['device']}; processors: {result['processors']}; weights "
           f"{':'.join(map(str, WEIGHTS))}; {'QEMU guests' if result['guests'] else 'programs of the host'}; "
@@ -189,7 +180,7 @@ def print_cosched(result):
     for workload in result["workloads"]:
         print(f"\n{workload['workload']} (kernels of {number(workload['kernel_us'])} us)")
         table = [["way", "Min-Max Ratio", "overhead", "favoured", "calls"]]
-        table += [[name, spread(way["mmr"]), spread(way["overhead"]),
+        table += [[name, spread(way["mmr"], "{:.3f}".format), spread(way["overhead"], "{:.3f}".format),
                    number(way["favoured"]["median"]), number(way["sync_calls"]["median"])]
                   for name, way in workload["ways"].items()]
         print_columns(table, 1)
@@ -220,4 +211,3 @@ def add_words(measurements):
     word.add_argument("--busy", type=int, choices=range(17), default=0, metavar="N",
                       help="processes on the programs' processor that only compute (default 0)")
     word.add_argument("--gpu", default="soft", help="as in the backend's configuration (default soft)")
-    word.add_argument("--json", action="store_true", help="print JSON")

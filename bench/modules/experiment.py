@@ -9,20 +9,16 @@ import contextlib
 import dataclasses
 import json
 import os
-import pathlib
-import pwd
 import queue
-import shutil
 import signal
 import subprocess
 import tempfile
 import threading
 import time
 
-from common import BUILD, RUN, Unable, words
+from backend_process import BackendProcess
+from common import BACKEND, BUILD, CTL, RUN, Unable, words
 
-BACKEND = BUILD / "backend/fairgv-backend"
-CTL = BUILD / "tools/fairgvctl"
 PATIENCE_S = 120     # for a line of any program, which only a hang exceeds
 LEAD_S = 1           # before the part that counts
 TAIL_S = 1           # behind it
@@ -70,6 +66,7 @@ class Way:
     context: str = "isolated"
     slice_ms: object = None      # None: the daemon's default
     cosched: bool = True
+    more: str = ""               # of the daemon's configuration
 
     def __str__(self):
         if self.policy in ("native", "none"):
@@ -77,6 +74,12 @@ class Way:
         length = "" if self.slice_ms is None else f" {self.slice_ms:g} ms"
         alone = "" if self.cosched else " without coscheduling"
         return f"{self.policy} {self.context}{length}{alone}"
+
+    def settings(self):
+        """It in a daemon's configuration."""
+        length = "" if self.slice_ms is None else f'slice = "{self.slice_ms * 1000:.0f}us";'
+        alone = "" if self.cosched else 'cosched = "off";'
+        return f'policy = "{self.policy}"; context = "{self.context}"; {length} {alone} {self.more}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,41 +107,18 @@ class Native:
         pass
 
 
-class Backend:
-    """A fairgv-backend with the VMs of @jobs, in a folder that goes with it."""
+class Backend(BackendProcess):
+    """A daemon with the VMs of @jobs, which schedules by @way."""
     environment = {}
 
     def __init__(self, way, jobs, gpu):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-fairness-"))
-        self.socket = self.folder / "socket"
-        self.control = self.folder / "control"
-        config = self.folder / "conf"
-        config.write_text(self.configuration(way, jobs, gpu))
-        read_end, write_end = os.pipe()
-        with open(self.folder / "log", "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [BACKEND, "--config", config, "--ready-fd", str(write_end)],
-                pass_fds=(write_end,), stdin=subprocess.DEVNULL, stderr=log)
-        os.close(write_end)
-        with os.fdopen(read_end) as ready:
-            self.device = ready.read().strip()
+        super().__init__(BACKEND, {job.vm: f"weight = {job.weight};" for job in jobs}, gpu,
+                         way.settings())
+        self.device = self.ready_line
         if not self.device:
-            lines = (self.folder / "log").read_text().strip().splitlines() or ["no reason given"]
+            lines = self.log().strip().splitlines() or ["no reason given"]
             self.stop()
             raise Unable(f"the backend did not start: {lines[-1]}")
-
-    def configuration(self, way, jobs, gpu):
-        user = pwd.getpwuid(os.getuid()).pw_name
-        settings = {"gpu": gpu, "socket": self.socket, "control": self.control,
-                    "policy": way.policy, "context": way.context}
-        if not way.cosched:
-            settings["cosched"] = "off"
-        if way.slice_ms is not None:
-            settings["slice"] = f"{way.slice_ms * 1000:.0f}us"
-        lines = [f'{key} = "{value}";' for key, value in settings.items()]
-        vms = ",\n".join(f'{{ name = "{job.vm}"; weight = {job.weight}; users = ["{user}"]; }}'
-                         for job in jobs)
-        return "\n".join([*lines, f"vms = ( {vms} );\n"])
 
     def command(self, vm):
         return [RUN, "--socket", self.socket, "--vm", vm, "--"]
@@ -150,11 +130,6 @@ class Backend:
         if result.returncode != 0:
             raise Unable(f"fairgvctl: {result.stderr.strip()}")
         return json.loads(result.stdout)
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-        shutil.rmtree(self.folder)
 
 
 class Program:

@@ -47,4 +47,3 @@ def add_words(measurements):
     word.add_argument("--ms", type=positive, default=50, metavar="MS",
                       help="how long each measurement takes at least (default 50)")
     word.add_argument("--repeat", type=positive, default=3, metavar="N", help="runs (default 3)")
-    word.add_argument("--json", action="store_true", help="print JSON")

@@ -6,13 +6,13 @@ Each test is a program that ends with 0, or prints why not and ends with 1.
 import contextlib
 import os
 import pathlib
-import pwd
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench/modules"))
+from backend_process import BackendProcess
 
 BUILD = pathlib.Path(os.environ.get("abs_top_builddir", "."))
 RUN = BUILD / "tools/fairgv-run"
@@ -43,38 +43,16 @@ def is_herald(pid):
         return False
 
 
-class Backend:
-    """A backend with the VMs given as {name: settings}, on the soft GPU unless told otherwise.
-    {folder} in the settings is its folder; top are those of no VM.
-    """
+class Backend(BackendProcess):
+    """A daemon on the soft GPU, unless told otherwise, and what it has beside its sessions."""
 
     def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft"), top=""):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fairgv-test-"))
-        self.socket = self.folder / "socket"
-        self.log_path = self.folder / "log"
-        user = pwd.getpwuid(os.getuid()).pw_name
-        entries = ",\n".join(
-            f'{{ name = "{name}"; users = ["{user}"]; {settings} }}' for name, settings in vms.items())
-        self.config = self.folder / "conf"
-        self.config.write_text(f'gpu = "{gpu}"; {top}\nvms = ( {entries} );\n'
-                               .replace("{folder}", str(self.folder)))
-        self.launch()
+        super().__init__(BACKEND, vms, gpu, top)
 
     def launch(self):
-        """Starts it; again, too, where it has ended."""
-        read_end, write_end = os.pipe()
-        with open(self.log_path, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                [BACKEND, "--config", self.config, "--socket", self.socket,
-                 "--ready-fd", str(write_end)], pass_fds=(write_end,), stderr=log)
-        os.close(write_end)
-        with os.fdopen(read_end) as ready:
-            self.ready_line = ready.read().strip()
+        super().launch()
         expect(self.ready_line, f"the backend did not start: {self.log()}")
         self.descriptors_at_rest = self.descriptors()
-
-    def log(self):
-        return self.log_path.read_text()
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -106,7 +84,7 @@ class Backend:
         self.process.wait(PATIENCE_S)
         expect(self.process.returncode == 0, f"the backend's status: {self.process.returncode}")
         expect(not self.socket.exists(), "the backend left its socket behind")
-        shutil.rmtree(self.folder)
+        super().stop()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """The workloads: each computes what the processor does, at sizes that fill no block and over
-more than a round; their options, their lines, what they refuse, and how often they wait."""
-import json
+more than a round; their options, their lines, and what they refuse."""
 import os
 import resource
 import subprocess
@@ -20,7 +19,6 @@ WORKLOADS = {
 }
 # Kernel times to ask for; a real GPU's problems would be too large for the processor to check.
 SHORT_US, LONG_US = 100, 4000 if os.environ.get("FAIRGV_TEST_GPU", "soft") == "soft" else 400
-BESIDES = 20         # round trips of a program outside its loop, at most
 ADDRESSES = 32 << 30 # bytes that a program can have; lavamd wants as many for its largest size
 
 
@@ -104,33 +102,6 @@ def common_start():
         expect(time.time() >= start, "it did not wait")
 
 
-def bench(*arguments):
-    """The rows that bench prints, of programs in a VM of a backend of their own."""
-    with backend({"vm1": ""}) as daemon:
-        result = subprocess.run(
-            [BUILD / "bench/bench", *arguments, "--json"], text=True, capture_output=True,
-            check=False, timeout=PATIENCE_S,
-            env={**os.environ, "FAIRGV_SOCKET": str(daemon.socket), "FAIRGV_VM": "vm1"})
-        expect(result.returncode == 0, f"bench {arguments}: {result.stderr}")
-        return json.loads(result.stdout)["rows"]
-
-
-def waits():
-    """An iteration waits for the host no more often than the program asks it to."""
-    rows = bench("waits")
-    expect({row["program"] for row in rows} == set(WORKLOADS), f"which programs: {rows}")
-    for row in rows:
-        expect(0 < row["waits"] <= row["own"], f"round trips of an iteration: {row}")
-        expect(row["besides"] <= BESIDES, f"round trips besides: {row}")
-
-
-def table3():
-    """A launch is one call; two questions and a synchronization are three, and those wait."""
-    row, = bench("table3", "--program", "blackscholes", "--options", "queries=2", "--seconds", "1")
-    expect(row["asynchronous"] > 0 and row["kernel_us"] > 0, f"nothing counted: {row}")
-    expect(abs(row["synchronous"] / row["asynchronous"] - 3) < 1e-9, f"not three to one: {row}")
-
-
 def queries():
     """Asking whether the device is done, in vain or not, hurts nothing."""
     with backend({"vm1": ""}) as daemon:
@@ -166,5 +137,5 @@ def refusals():
             expect(status == 2 and message in err and not out, f"{options}: {status}: {out}{err}")
 
 
-main(results, units_are_work, seconds, kernel_time, bursts, common_start, waits, table3,
-     queries, too_large, refusals)
+main(results, units_are_work, seconds, kernel_time, bursts, common_start, queries, too_large,
+     refusals)

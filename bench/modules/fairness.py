@@ -1,5 +1,5 @@
-#!/usr/bin/env python3
-"""Shares one GPU between VMs that run real programs, and measures what each gets of it.
+"""The word fairness of bench: shares one GPU between VMs that run real programs, and measures what
+each gets of it.
 
 Each experiment starts a backend of its own. A program runs alone first, then all run at
 once, each in a VM of its own weight. Progress is the work that a program says it has done
@@ -13,7 +13,6 @@ charged. From it:
   idle              part of the time in which the GPU did nobody's work
 """
 import argparse
-import json
 import os
 import re
 import statistics
@@ -22,10 +21,8 @@ import sys
 
 from common import BUILD, Unable, native_environment, number, positive, print_columns
 from experiment import Bench, Backend, Job, Way, Workload
-from plot import svg
 from scenarios import SCENARIOS, workload_of
 
-CUDA_DIR = "@CUDA_DIR@"
 TURNS = 3                # of each way, where ways are compared one program at a time
 
 
@@ -202,22 +199,16 @@ class Report:
             return False
         return True
 
-    def write(self):
-        document = {"device": self.bench.device, "seconds": self.options.seconds,
-                    "alone_seconds": self.options.alone_seconds, "results": self.results}
-        if self.options.json:
-            with open(self.options.json, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.write("\n")
-        if self.options.svg:
-            with open(self.options.svg, "w", encoding="utf-8") as file:
-                file.write(svg(self.results))
+    def document(self):
+        return {"device": self.bench.device, "seconds": self.options.seconds,
+                "alone_seconds": self.options.alone_seconds, "failed": self.failed,
+                "results": self.results}
 
 
 def find_native(options):
     """The environment of native programs, or None where the driver cannot be used."""
     try:
-        environment = native_environment(CUDA_DIR, options.cuda_lib)
+        environment = native_environment(options.cuda_lib)
         subprocess.run([BUILD / "workloads/vecadd", "--size", "1000"], capture_output=True,
                        env={**os.environ, **environment}, check=True)
         return environment
@@ -247,16 +238,39 @@ def workload_argument(text):
         raise argparse.ArgumentTypeError(str(reason)) from None
 
 
-def parse():
-    parser = argparse.ArgumentParser(
-        prog="fairness", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=__doc__, epilog="scenarios:\n" + "\n".join(
-            f"  {name}  {scenario.title}" for name, scenario in SCENARIOS.items()) +
-        "\n\na workload is one of workloads/ with options of its own, as its --help tells them:\n"
-        "  matmul:kernel-us=28,sync-every=8")
-    parser.add_argument("--scenario", action="append", choices=[*SCENARIOS, "all"], default=[],
-                        help="an experiment of the list below; may be repeated")
-    own = parser.add_argument_group("an experiment of one's own")
+def own_experiment(report, options):
+    workloads = options.workload or [Workload.parse("matmul")]
+    if len(workloads) not in (1, len(options.vms)):
+        raise Unable(f"{len(workloads)} workloads for {len(options.vms)} VMs")
+    ways = [Way(options.policy, options.context, options.slice)]
+    if options.native:
+        ways.insert(0, Way("native"))
+    for way in ways:
+        report.add(None, ":".join(map(str, options.vms)), str(way), measure_share, report.bench,
+                   way, options.vms, workloads, options)
+
+
+def fairness(options):
+    options.alone_seconds = options.alone_seconds or max(1, options.seconds // 3)
+    bench = Bench(options.gpu, find_native(options))
+    report = Report(bench, options)
+    if options.native and bench.native is None:
+        raise Unable("native programs cannot run here")
+    probe = Backend(Way(), [Job("vm1", 1, None)], options.gpu)
+    probe.stop()
+    bench.device = probe.device
+    print(f"GPU: {probe.device}")
+    if options.scenario:
+        names = SCENARIOS if "all" in options.scenario else options.scenario
+        for name in names:
+            report.scenario(name, soft=probe.device.startswith("soft GPU"))
+    else:
+        own_experiment(report, options)
+    return report.document()
+
+
+def add_own(word):
+    own = word.add_argument_group("an experiment of one's own")
     own.add_argument("--vms", type=weights_of, default=[1, 1], metavar="W:W:...",
                      help="a VM for each weight (default 1:1)")
     own.add_argument("--workload", action="append", default=[], type=workload_argument,
@@ -266,55 +280,26 @@ def parse():
                      help="the daemon's scheduling policy (default fair)")
     own.add_argument("--context", choices=["isolated", "mps"], default="isolated")
     own.add_argument("--slice", type=slice_of, metavar="T", help="as 6ms or 500us")
-    parser.add_argument("--native", action="store_true",
-                        help="without FairGV, too: alone, and all together")
-    parser.add_argument("--seconds", type=positive, default=6, metavar="S",
-                        help="that count of a run of all programs (default 6)")
-    parser.add_argument("--alone-seconds", type=positive, metavar="S",
-                        help="that count of a program's run alone (default: a third of it)")
-    parser.add_argument("--gpu", default="auto", help="as in the backend's configuration")
-    parser.add_argument("--cuda-lib", metavar="DIR",
-                        help="folder of the toolkit's libcudart.so.13, for native runs")
-    parser.add_argument("--json", metavar="FILE", help="write all of it as JSON")
-    parser.add_argument("--svg", metavar="FILE", help="write a bar plot")
-    options = parser.parse_args()
-    options.alone_seconds = options.alone_seconds or max(1, options.seconds // 3)
-    options.workload = options.workload or [Workload.parse("matmul")]
-    if len(options.workload) not in (1, len(options.vms)):
-        parser.error(f"{len(options.workload)} workloads for {len(options.vms)} VMs")
-    return options
 
 
-def own_experiment(report, options):
-    ways = [Way(options.policy, options.context, options.slice)]
-    if options.native:
-        ways.insert(0, Way("native"))
-    for way in ways:
-        report.add(None, ":".join(map(str, options.vms)), str(way), measure_share, report.bench,
-                   way, options.vms, options.workload, options)
-
-
-def main():
-    options = parse()
-    bench = Bench(options.gpu, find_native(options))
-    report = Report(bench, options)
-    if options.native and bench.native is None:
-        sys.exit("fairness: native programs cannot run here")
-    try:
-        probe = Backend(Way(), [Job("vm1", 1, None)], options.gpu)
-        probe.stop()
-    except Unable as reason:
-        sys.exit(f"fairness: {reason}")
-    bench.device = probe.device
-    print(f"GPU: {probe.device}")
-    if options.scenario:
-        names = SCENARIOS if "all" in options.scenario else options.scenario
-        for name in names:
-            report.scenario(name, soft=probe.device.startswith("soft GPU"))
-    else:
-        own_experiment(report, options)
-    report.write()
-    return 1 if report.failed else 0
-
-
-sys.exit(main())
+def add_words(measurements):
+    word = measurements.add_parser(
+        "fairness", help="what each VM gets of a GPU that they share",
+        formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__,
+        epilog="scenarios:\n" + "\n".join(f"  {name}  {scenario.title}"
+                                          for name, scenario in SCENARIOS.items()) +
+        "\n\na workload is one of workloads/ with options of its own, as its --help tells them:\n"
+        "  matmul:kernel-us=28,sync-every=8")
+    word.set_defaults(measure=fairness, show=lambda _: None)   # each result is printed as it comes
+    word.add_argument("--scenario", action="append", choices=[*SCENARIOS, "all"], default=[],
+                      help="an experiment of the list below; may be repeated")
+    add_own(word)
+    word.add_argument("--native", action="store_true",
+                      help="without FairGV, too: alone, and all together")
+    word.add_argument("--seconds", type=positive, default=6, metavar="S",
+                      help="that count of a run of all programs (default 6)")
+    word.add_argument("--alone-seconds", type=positive, metavar="S",
+                      help="that count of a program's run alone (default: a third of it)")
+    word.add_argument("--gpu", default="auto", help="as in the backend's configuration")
+    word.add_argument("--cuda-lib", metavar="DIR",
+                      help="folder of the toolkit's libcudart.so.13, for native runs")
