@@ -24,6 +24,20 @@ cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 grid, dim3 b
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *data);
 cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
 				       void *data, unsigned flags);
+cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
+				      const size_t *sizes, size_t count,
+				      struct cudaMemcpyAttributes *attributes, size_t *indices,
+				      size_t attribute_count, cudaStream_t stream);
+cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **ptrs, size_t *sizes, size_t count,
+					   struct cudaMemLocation *locations, size_t *indices,
+					   size_t location_count, unsigned long long flags,
+					   cudaStream_t stream);
+cudaError_t cudaMemDiscardBatchAsync_ptsz(void **ptrs, size_t *sizes, size_t count,
+					  unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **ptrs, size_t *sizes, size_t count,
+						     struct cudaMemLocation *locations,
+						     size_t *indices, size_t location_count,
+						     unsigned long long flags, cudaStream_t stream);
 cudaError_t cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
 				 cudaStream_t stream);
@@ -228,4 +242,37 @@ FGV_EXPORT cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream,
 						  unsigned flags)
 {
 	return cudaStreamAddCallback(own(stream), callback, data, flags);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void *const *dsts, const void *const *srcs,
+						 const size_t *sizes, size_t count,
+						 struct cudaMemcpyAttributes *attributes,
+						 size_t *indices, size_t attribute_count,
+						 cudaStream_t stream)
+{
+	return cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, indices, attribute_count,
+				    own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **ptrs, size_t *sizes, size_t count,
+						      struct cudaMemLocation *locations,
+						      size_t *indices, size_t location_count,
+						      unsigned long long flags, cudaStream_t stream)
+{
+	return cudaMemPrefetchBatchAsync(ptrs, sizes, count, locations, indices, location_count,
+					 flags, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **ptrs, size_t *sizes, size_t count,
+						     unsigned long long flags, cudaStream_t stream)
+{
+	return cudaMemDiscardBatchAsync(ptrs, sizes, count, flags, own(stream));
+}
+
+FGV_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(
+	void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locations,
+	size_t *indices, size_t location_count, unsigned long long flags, cudaStream_t stream)
+{
+	return cudaMemDiscardAndPrefetchBatchAsync(ptrs, sizes, count, locations, indices,
+						   location_count, flags, own(stream));
 }
