@@ -70,6 +70,10 @@ cudaError_t fgv_kernel_error(CUresult res);
 cudaError_t fgv_occupancy(const struct fgv_kernel *kernel, const struct fgv_device_info *info,
 			  int block_size, size_t shared_bytes, int *blocks);
 
+/* For cudaDeviceReset() alone: destroys all texture and surface objects; sets limits back. */
+void fgv_texture_drain(struct fgv_lane *lane);
+void fgv_limit_reset(struct fgv_lane *lane);
+
 /* Of the compiler's own, declared nowhere for C. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);

@@ -244,12 +244,14 @@ static cudaError_t reset(void)
 	if (!error) {
 		fgv_object_drain(FGV_OBJECT_STREAM, destroy_stream, lane);
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
+		fgv_texture_drain(lane);
 		fgv_array_drain(lane);
 		fgv_registry_unload(lane);
 		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
 		fgv_pool_drain(lane);
 		fgv_graph_memory_drain(lane);
 		fgv_hostmem_drain(lane);
+		fgv_limit_reset(lane);
 		error = fgv_error_from(fgv_lane_sync(lane));
 	}
 	fgv_lane_leave(lane);

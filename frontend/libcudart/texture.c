@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "common/texel.h"
 #include "frontend/client/ptrhash.h"
@@ -12,6 +13,8 @@
 #include "frontend/libcudart/cudart.h"
 
 struct object {
+	LIST_ENTRY(object) link;
+	uint64_t number;
 	uint32_t handle; /* the host's */
 	struct cudaResourceDesc resource;
 	struct cudaTextureDesc how; /* a texture's */
@@ -21,6 +24,7 @@ struct object {
 static struct objects {
 	pthread_mutex_t mutex;
 	struct fgv_ptrhash objects;
+	LIST_HEAD(object_list, object) list;
 } textures = {.mutex = PTHREAD_MUTEX_INITIALIZER}, surfaces = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static cudaError_t keep(struct objects *objects, uint64_t number, const struct object *made)
@@ -31,8 +35,11 @@ static cudaError_t keep(struct objects *objects, uint64_t number, const struct o
 	if (!kept)
 		return cudaErrorMemoryAllocation;
 	*kept = *made;
+	kept->number = number;
 	pthread_mutex_lock(&objects->mutex);
 	err = fgv_ptrhash_set(&objects->objects, (void *)(uintptr_t)number, kept);
+	if (!err)
+		LIST_INSERT_HEAD(&objects->list, kept, link);
 	pthread_mutex_unlock(&objects->mutex);
 	if (!err)
 		return cudaSuccess;
@@ -242,6 +249,31 @@ FGV_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject,
 	return fgv_error_set(create_surface(pSurfObject, pResDesc));
 }
 
+static void forget_locked(struct objects *objects, struct object *object)
+{
+	fgv_ptrhash_remove(&objects->objects, (void *)(uintptr_t)object->number);
+	LIST_REMOVE(object, link);
+}
+
+static void drain(struct objects *objects, struct fgv_lane *lane)
+{
+	struct object *object;
+
+	pthread_mutex_lock(&objects->mutex);
+	while ((object = LIST_FIRST(&objects->list))) {
+		forget_locked(objects, object);
+		fgv_post_texture_destroy(lane, object->handle);
+		free(object);
+	}
+	pthread_mutex_unlock(&objects->mutex);
+}
+
+void fgv_texture_drain(struct fgv_lane *lane)
+{
+	drain(&textures, lane);
+	drain(&surfaces, lane);
+}
+
 static cudaError_t destroy(struct objects *objects, uint64_t number)
 {
 	struct object *found;
@@ -251,7 +283,7 @@ static cudaError_t destroy(struct objects *objects, uint64_t number)
 	pthread_mutex_lock(&objects->mutex);
 	found = fgv_ptrhash_find(&objects->objects, (void *)(uintptr_t)number);
 	if (found)
-		fgv_ptrhash_remove(&objects->objects, (void *)(uintptr_t)number);
+		forget_locked(objects, found);
 	pthread_mutex_unlock(&objects->mutex);
 	if (!found)
 		return cudaErrorInvalidValue;
