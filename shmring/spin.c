@@ -6,9 +6,8 @@
 #include "shmring/spin.h"
 
 #include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
 
+#include "common/env.h"
 #include "common/util.h"
 #include "shmring/barrier.h"
 
@@ -28,34 +27,9 @@ static struct {
 	uint32_t turns_per_yield; /* 0: never yields */
 } policy = {20 * FGV_NS_PER_US, TURNS_PER_CLOCK};
 
-/* By sched_getaffinity(); a CPU quota of a control group is not seen. */
-static long processors(void)
-{
-	cpu_set_t set;
-
-	if (!sched_getaffinity(0, sizeof(set), &set))
-		return CPU_COUNT(&set);
-	return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-/* The time in FAIRGV_SPIN_US, or @otherwise. */
-static uint64_t asked_us(uint64_t otherwise)
-{
-	const char *text = getenv("FAIRGV_SPIN_US");
-	char *end;
-	long us;
-
-	if (!text || *text < '0' || *text > '9')
-		return otherwise;
-	us = strtol(text, &end, 10);
-	if (*end || us < 0 || us > SPIN_US_MAX)
-		return otherwise;
-	return (uint64_t)us;
-}
-
 void fgv_spin_init(void)
 {
-	long count = processors();
+	unsigned count = fgv_env_processors();
 	uint64_t us = 50;
 	uint32_t turns_per_yield = 0;
 
@@ -67,7 +41,8 @@ void fgv_spin_init(void)
 		us = 20;
 		turns_per_yield = count > 1 ? 16 : 1;
 	}
-	__atomic_store_n(&policy.time_ns, asked_us(us) * FGV_NS_PER_US, __ATOMIC_RELAXED);
+	us = fgv_env_number("FAIRGV_SPIN_US", SPIN_US_MAX, us);
+	__atomic_store_n(&policy.time_ns, us * FGV_NS_PER_US, __ATOMIC_RELAXED);
 	__atomic_store_n(&policy.turns_per_yield, turns_per_yield, __ATOMIC_RELAXED);
 }
 

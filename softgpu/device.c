@@ -1,22 +1,13 @@
 /* A device: made, described, taken down. */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/env.h"
 #include "softgpu/internal.h"
-
-static unsigned available_processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return CPU_COUNT(&set) ? (unsigned)CPU_COUNT(&set) : 1;
-}
 
 static CUresult start(struct softgpu *gpu)
 {
@@ -53,7 +44,7 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	g->config = *config;
 	g->completion_fd = -1;
-	g->workers_count = config->workers ? config->workers : available_processors();
+	g->workers_count = config->workers ? config->workers : fgv_env_processors();
 	if (g->workers_count > WORKERS_MAX)
 		g->workers_count = WORKERS_MAX;
 	snprintf(g->name, sizeof(g->name), "FairGV Soft GPU");
