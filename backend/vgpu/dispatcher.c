@@ -275,6 +275,16 @@ static int poll_waits(struct fgv_session *session)
 	return told < 0 ? told : sent + told;
 }
 
+/* Most turns have rung nobody: then the daemon's copy stays as it is. */
+static void tell_rings(struct fgv_session *session)
+{
+	uint64_t *told = &session->account->doorbells_rung;
+	uint64_t rings = fgv_lanes_rings(session->lanes);
+
+	if (__atomic_load_n(told, __ATOMIC_RELAXED) != rings)
+		__atomic_store_n(told, rings, __ATOMIC_RELAXED);
+}
+
 /* One turn: how much was done, or a negative errno. */
 static int turn(struct fgv_session *session)
 {
@@ -295,8 +305,7 @@ static int turn(struct fgv_session *session)
 		done += fgv_gate_turn(session);
 		err = fgv_control_look(session);
 	}
-	__atomic_store_n(&session->account->doorbells_rung, fgv_lanes_rings(session->lanes),
-			 __ATOMIC_RELAXED);
+	tell_rings(session);
 	return err < 0 ? err : done;
 }
 
