@@ -264,8 +264,11 @@ static bool look_on(const struct fgv_lane *lane, struct fgv_spin *spin)
 	       (__atomic_load_n(online, __ATOMIC_RELAXED) && fgv_spin_longer(spin));
 }
 
-/* Waits for the next reply on @lane, whatever it answers. False: there will be none. */
-static bool wait_for_reply(struct fgv_lane *lane)
+/*
+ * Waits for the next reply on @lane, whatever it answers. False: there will be none. Out of line,
+ * so that bench instructions can leave out how long that takes.
+ */
+static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 {
 	struct fgv_spin spin = fgv_spin_start();
 

@@ -110,6 +110,12 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	return CUDA_SUCCESS;
 }
 
+/* Whether fgv_lane_wait() for the oldest call that has not been waited for returns at once. */
+static inline bool fgv_lane_is_answered(const struct fgv_lane *lane)
+{
+	return fgv_ring_peek(&lane->replies);
+}
+
 static inline void fgv_lane_leave(struct fgv_lane *lane)
 {
 	if (__builtin_expect(lane->recorder != NULL, 0))

@@ -1,0 +1,36 @@
+/*
+ * Copies that are too large for a message: they go in pieces through staging chunks, which the
+ * host keeps registered with the GPU.
+ *
+ * Threads: the caller's lane is the caller's.
+ */
+#ifndef FGV_CLIENT_TRANSFER_H
+#define FGV_CLIENT_TRANSFER_H
+
+#include "frontend/client/copy.h"
+
+static inline uint64_t fgv_box_bytes(const uint64_t box[3])
+{
+	return box[0] * box[1] * box[2];
+}
+
+/* Whether @box at @place is one row of memory, for which there are simpler operations. */
+static inline bool fgv_place_is_row(const struct fgv_place *place, const uint64_t box[3])
+{
+	return !place->array && box[1] == 1 && box[2] == 1;
+}
+
+/* Row @y and slice @z from @at on. */
+static inline uint8_t *fgv_rows_at(const struct fgv_rows *rows, const uint64_t at[3], uint64_t y,
+				   uint64_t z)
+{
+	return rows->base + at[0] + ((at[2] + z) * rows->rows + at[1] + y) * rows->pitch;
+}
+
+/* As fgv_copy_box_in() and fgv_copy_box_out(), for any size and without a recorder. */
+CUresult fgv_transfer_in(struct fgv_lane *lane, const struct fgv_place *to,
+			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream);
+CUresult fgv_transfer_out(struct fgv_lane *lane, const struct fgv_rows *to,
+			  const struct fgv_place *from, const uint64_t box[3], uint32_t stream);
+
+#endif
