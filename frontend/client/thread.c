@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "api/gpu_guest.h"
@@ -55,4 +56,21 @@ int fgv_thread_watch(void)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	self->watched = 1;
 	return 0;
+}
+
+int fgv_thread_start(void *(*serve)(void *unused))
+{
+	sigset_t all, earlier;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &earlier);
+	err = pthread_create(&thread, &attr, serve, NULL);
+	pthread_sigmask(SIG_SETMASK, &earlier, NULL);
+	pthread_attr_destroy(&attr);
+	return err;
 }

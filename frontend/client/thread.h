@@ -53,4 +53,8 @@ extern __thread struct fgv_thread fgv_thread_self
  */
 int fgv_thread_watch(void);
 
+/* A thread of this library, which stays and which the program's signals do not reach; or an errno.
+ */
+int fgv_thread_start(void *(*serve)(void *unused));
+
 #endif

@@ -52,6 +52,7 @@ void fgv_graph_destroy(struct fgv_graph *graph)
 		graph->first = node->next;
 		free_node(node);
 	}
+	fgv_held_release(graph->held);
 	free(graph);
 }
 
@@ -185,6 +186,8 @@ cudaError_t fgv_graph_copy(struct fgv_graph *graph, bool named, struct fgv_graph
 	struct fgv_graph *made = fgv_graph_create(named);
 	cudaError_t error = made ? copy_into(made, graph) : cudaErrorMemoryAllocation;
 
+	if (!error)
+		error = fgv_held_copy(graph->held, &made->held);
 	if (error)
 		fgv_graph_destroy(made);
 	else
@@ -276,8 +279,7 @@ FGV_EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags)
 	return cudaSuccess;
 }
 
-/* Its memory, which may have been the last to need it, goes at the next opportunity if not now. */
-static void sweep(void)
+void fgv_graph_sweep(void)
 {
 	struct fgv_lane *lane;
 
@@ -297,7 +299,7 @@ FGV_EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 	has_memory = fgv_graph_has_memory(found);
 	fgv_graph_destroy(found);
 	if (has_memory)
-		sweep();
+		fgv_graph_sweep();
 	return cudaSuccess;
 }
 

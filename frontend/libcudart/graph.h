@@ -15,6 +15,7 @@
 #include "frontend/client/object.h"
 #include "frontend/client/record.h"
 #include "frontend/libcudart/attribute.h"
+#include "frontend/libcudart/user_object.h"
 
 struct fgv_graph;
 struct fgv_graph_memory;
@@ -46,6 +47,7 @@ struct fgv_graph {
 	cudaGraph_t name;
 	struct fgv_node *first;
 	struct fgv_node **end;
+	struct fgv_held *held; /* objects of the program's that it keeps */
 	uint32_t count;
 	uint32_t executables; /* made of it and not destroyed */
 	bool is_child;	      /* a node's own: not for the program to destroy */
@@ -86,6 +88,9 @@ bool fgv_node_waits_for(const struct fgv_node *node, const struct fgv_node *befo
  * one, in any form, and nothing can be taken out of it.
  */
 bool fgv_graph_has_memory(const struct fgv_graph *graph);
+
+/* Such a graph is gone: memory that only it needed goes now, or at the next opportunity. */
+void fgv_graph_sweep(void);
 
 /* Marks, of the nodes of @graph, @last and what has to be done before them. */
 cudaError_t fgv_graph_mark_before(struct fgv_graph *graph, struct fgv_node *const *last,

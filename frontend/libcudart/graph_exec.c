@@ -12,6 +12,7 @@
 
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/host_func.h"
 
 #define KNOWN_FLAGS                                                                                \
 	(cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |               \
@@ -280,23 +281,59 @@ FGV_EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t s
 	return fgv_error_set(upload(fgv_exec_of(graphExec), stream));
 }
 
-/* What was launched has been posted. */
+static bool has_held(const struct fgv_graph *graph)
+{
+	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		if (each->work.child && has_held(each->work.child))
+			return true;
+	}
+	return graph->held;
+}
+
+static void destroy_graph(void *graph)
+{
+	fgv_graph_destroy(graph);
+}
+
+/* The program's objects stay until what was launched, which has been posted, is done. */
+static void keep_held(struct fgv_lane *lane, struct fgv_exec *exec)
+{
+	uint32_t handle;
+	bool blocking;
+
+	if (!exec->was_launched || !has_held(exec->graph))
+		return;
+	if (fgv_stream_find(lane, exec->last.stream, &handle, &blocking) ||
+	    handle != exec->last.handle)
+		fgv_lane_sync(lane);
+	else if (!fgv_host_func_start(lane, handle, destroy_graph, exec->graph))
+		exec->graph = NULL;
+}
+
+static void leave_host(struct fgv_exec *exec)
+{
+	struct fgv_lane *lane;
+
+	if ((!exec->was_launched && !exec->event) || fgv_lane_enter(&lane))
+		return;
+	keep_held(lane, exec);
+	if (exec->event)
+		fgv_post_event_destroy(lane, exec->event);
+	fgv_lane_leave(lane);
+}
+
 FGV_EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)
 {
 	struct fgv_exec *exec = fgv_exec_of(graphExec);
-	bool needs_lane = exec && (exec->event || exec->has_memory);
-	uint32_t event = exec ? exec->event : 0;
-	struct fgv_lane *lane;
+	bool has_memory;
 
 	if (!exec)
 		return fgv_error_set(cudaErrorInvalidValue);
+	has_memory = exec->has_memory;
 	leave_origin(exec);
+	leave_host(exec);
 	destroy(exec);
-	if (needs_lane && !fgv_lane_enter(&lane)) {
-		if (event)
-			fgv_post_event_destroy(lane, event);
-		fgv_graph_memory_sweep(lane);
-		fgv_lane_leave(lane);
-	}
+	if (has_memory)
+		fgv_graph_sweep();
 	return cudaSuccess;
 }

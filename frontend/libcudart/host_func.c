@@ -12,7 +12,6 @@
 #include "frontend/libcudart/host_func.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "frontend/libcudart/cudart.h"
@@ -115,29 +114,11 @@ static void *serve(void *unused)
 	return NULL;
 }
 
-/* A thread that the program's signals do not reach. */
-static int start_thread(void)
-{
-	sigset_t all, earlier;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &earlier);
-	err = pthread_create(&thread, &attr, serve, NULL);
-	pthread_sigmask(SIG_SETMASK, &earlier, NULL);
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
 static cudaError_t post_locked(struct fgv_lane *lane, struct pending *pending, uint32_t stream)
 {
 	cudaError_t error;
 
-	if (!state.has_thread && start_thread())
+	if (!state.has_thread && fgv_thread_start(serve))
 		return cudaErrorMemoryAllocation;
 	state.has_thread = true;
 	pending->number = ++state.last_number;
@@ -169,6 +150,13 @@ static CUresult start(struct fgv_lane *lane, const struct func *func, uint32_t s
 static CUresult start_again(struct fgv_lane *lane, void *message, uint32_t stream)
 {
 	return start(lane, message, stream);
+}
+
+CUresult fgv_host_func_start(struct fgv_lane *lane, uint32_t stream, cudaHostFn_t fn, void *data)
+{
+	const struct func func = {.host = fn, .data = data};
+
+	return start(lane, &func, stream);
 }
 
 static CUresult keep(struct fgv_recorder *recorder, const struct func *func)
