@@ -21,6 +21,7 @@
 #define PAGE_BYTES    (1ull << PAGE_SHIFT)
 #define HOST_RANGES   4096	   /* registered ranges at most */
 #define ADDRESS_LIMIT (1ull << 47) /* what a process can map lies below */
+#define EXTENTS_KEPT  8
 
 struct allocation;
 
@@ -41,11 +42,16 @@ struct memory {
 	size_t host_count;
 };
 
-/* A worker's view: the last extent that was found good. */
+/* A worker's view: the extent that was used last, and those before it. */
 struct memory_view {
 	uint64_t lo;
 	uint64_t hi;
 	struct memory *memory;
+	struct extent {
+		uint64_t lo;
+		uint64_t hi;
+	} before[EXTENTS_KEPT];
+	unsigned oldest;
 };
 
 CUresult fgv_softgpu_memory_init(struct memory *memory, uint64_t base, uint64_t bytes);

@@ -1,11 +1,13 @@
 /*
  * Registered host memory, and a worker's view of what it may touch. The ranges are a sorted
  * array under host_lock: a worker looks there only when an address is no device address
- * and not in the extent that it used last.
+ * and not in an extent that it used lately.
  */
 #include "softgpu/memory.h"
 
 #include <string.h>
+
+#include "common/util.h"
 
 #define EXTENT_PAGES 4096 /* how far a view looks in each direction */
 
@@ -86,30 +88,59 @@ static bool is_marked(const struct memory *memory, uint64_t page)
 	return __atomic_load_n(memory->pages + page, __ATOMIC_RELAXED);
 }
 
-/* The marked pages around [first, last], as far as EXTENT_PAGES. */
-static bool device_extent(struct memory_view *view, uint64_t first, uint64_t last)
+/* Are the eight pages from @page on, a multiple of eight, all marked? */
+static bool are_marked(const struct memory *memory, uint64_t page)
 {
-	const struct memory *memory = view->memory;
-	uint64_t lo = first;
-	uint64_t hi = last + 1;
+	typedef uint64_t __attribute__((may_alias)) marks;
+
+	return __atomic_load_n((const marks *)(memory->pages + page), __ATOMIC_RELAXED) ==
+	       0x0101010101010101;
+}
+
+/* How far the marked pages go on before page @lo, which is marked, and not before @end. */
+static uint64_t extent_start(const struct memory *memory, uint64_t lo, uint64_t end)
+{
+	while (lo > end && is_marked(memory, lo - 1)) {
+		lo--;
+		while (lo % 8 == 0 && lo >= end + 8 && are_marked(memory, lo - 8))
+			lo -= 8;
+	}
+	return lo;
+}
+
+/* The same behind page @hi - 1. */
+static uint64_t extent_end(const struct memory *memory, uint64_t hi, uint64_t end)
+{
+	while (hi < end && is_marked(memory, hi)) {
+		hi++;
+		while (hi % 8 == 0 && hi + 8 <= end && are_marked(memory, hi))
+			hi += 8;
+	}
+	return hi;
+}
+
+/* The marked pages around [first, last], as far as EXTENT_PAGES. */
+static bool device_extent(const struct memory *memory, uint64_t first, uint64_t last,
+			  struct extent *extent)
+{
+	uint64_t pages = memory->bytes >> PAGE_SHIFT;
+	uint64_t lo = first - fgv_min_u64(first, EXTENT_PAGES);
+	uint64_t hi = fgv_min_u64(last + 1 + EXTENT_PAGES, pages);
 
 	for (uint64_t page = first; page <= last; page++) {
 		if (!is_marked(memory, page))
 			return false;
 	}
-	while (lo > 0 && first - lo < EXTENT_PAGES && is_marked(memory, lo - 1))
-		lo--;
-	while (hi < memory->bytes >> PAGE_SHIFT && hi - last < EXTENT_PAGES &&
-	       is_marked(memory, hi))
-		hi++;
-	view->lo = memory->base + (lo << PAGE_SHIFT);
-	view->hi = memory->base + (hi << PAGE_SHIFT);
+	lo = extent_start(memory, first, lo);
+	hi = extent_end(memory, last + 1, hi);
+	*extent = (struct extent){memory->base + (lo << PAGE_SHIFT),
+				  memory->base + (hi << PAGE_SHIFT)};
 	return true;
 }
 
-bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t bytes)
+static bool find_extent(struct memory *memory, uint64_t address, uint64_t bytes,
+			struct extent *extent)
 {
-	struct memory *memory = view->memory;
 	struct host_range range;
 
 	if (address >= ADDRESS_LIMIT || bytes > ADDRESS_LIMIT - address)
@@ -117,13 +148,36 @@ bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t 
 	if (address >= memory->base && address - memory->base < memory->bytes) {
 		if (bytes > memory->bytes - (address - memory->base))
 			return false;
-		return device_extent(view, (address - memory->base) >> PAGE_SHIFT,
-				     (address + bytes - 1 - memory->base) >> PAGE_SHIFT);
+		return device_extent(memory, (address - memory->base) >> PAGE_SHIFT,
+				     (address + bytes - 1 - memory->base) >> PAGE_SHIFT, extent);
 	}
 	if (!fgv_softgpu_host_find(memory, address, &range) ||
 	    bytes > range.bytes - (address - range.base))
 		return false;
-	view->lo = range.base;
-	view->hi = range.base + range.bytes;
+	*extent = (struct extent){range.base, range.base + range.bytes};
+	return true;
+}
+
+bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t bytes)
+{
+	struct extent *place = NULL;
+	struct extent found;
+
+	for (unsigned i = 0; i < EXTENTS_KEPT && !place; i++) {
+		struct extent *e = &view->before[i];
+
+		if (address >= e->lo && address < e->hi && bytes <= e->hi - address)
+			place = e;
+	}
+	if (place) {
+		found = *place;
+	} else {
+		if (!find_extent(view->memory, address, bytes, &found))
+			return false;
+		place = &view->before[view->oldest++ % EXTENTS_KEPT];
+	}
+	*place = (struct extent){view->lo, view->hi};
+	view->lo = found.lo;
+	view->hi = found.hi;
 	return true;
 }

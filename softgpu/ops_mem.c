@@ -8,7 +8,7 @@
  */
 #include "softgpu/lanes.h"
 
-enum { FLAG_NO_ROW = 1, FLAG_MISALIGNED = 2, FLAG_OUTSIDE = 4 };
+enum { FLAG_NO_ROW = 1, FLAG_MISALIGNED = 2, FLAG_OUTSIDE = 4, FLAG_NOT_SAME = 8 };
 
 enum pattern { PATTERN_ROW, PATTERN_SAME, PATTERN_GATHER, PATTERN_SLOW, PATTERN_FAULT };
 
@@ -72,7 +72,7 @@ INLINE bool is_row(const u64 *a, unsigned bytes)
 	return !different;
 }
 
-/* Do all lanes' accesses lie in the extent that was used last, and are they aligned? */
+/* Do all lanes' accesses lie in the extent that was used last, are they aligned, are they one? */
 INLINE u32 extent_flags(const struct warp *w, const u64 *a, unsigned bytes)
 {
 	u64 lo = w->view->lo;
@@ -83,6 +83,7 @@ INLINE u32 extent_flags(const struct warp *w, const u64 *a, unsigned bytes)
 	for (int i = 0; i < LANES; i++) {
 		flags |= a[i] - lo > limit ? FLAG_OUTSIDE : 0;
 		flags |= a[i] & (bytes - 1) ? FLAG_MISALIGNED : 0;
+		flags |= a[i] != a[0] ? FLAG_NOT_SAME : 0;
 	}
 	return (u32)flags | (room < bytes ? FLAG_OUTSIDE : 0);
 }
@@ -102,8 +103,8 @@ INLINE enum pattern class_global(struct warp *w, const u64 *a, unsigned bytes)
 	flags = extent_flags(w, a, bytes);
 	if (flags & FLAG_MISALIGNED)
 		return PATTERN_FAULT;
-	if (!flags)
-		return PATTERN_GATHER;
+	if (!(flags & FLAG_OUTSIDE))
+		return flags & FLAG_NOT_SAME ? PATTERN_GATHER : PATTERN_SAME;
 	e = find_extremes(a);
 	return fgv_softgpu_view_has(w->view, e.min, e.max + bytes) ? PATTERN_GATHER : PATTERN_SLOW;
 }
@@ -272,14 +273,15 @@ INLINE enum pattern class_shared(struct warp *w, const struct insn *in, u32 *a, 
 		flags |= a[i] != a[0] + (u32)i * bytes ? FLAG_NO_ROW : 0;
 		flags |= a[i] & (bytes - 1) ? FLAG_MISALIGNED : 0;
 		flags |= a[i] > limit ? FLAG_OUTSIDE : 0;
+		flags |= a[i] != a[0] ? FLAG_NOT_SAME : 0;
 	}
 	if (flags & FLAG_MISALIGNED)
 		return PATTERN_FAULT;
 	if (flags & FLAG_OUTSIDE)
 		return PATTERN_SLOW;
-	if (!flags)
+	if (!(flags & FLAG_NO_ROW))
 		return PATTERN_ROW;
-	return in->aux == ADDRESS_IMM ? PATTERN_SAME : PATTERN_GATHER;
+	return flags & FLAG_NOT_SAME ? PATTERN_GATHER : PATTERN_SAME;
 }
 
 /* Words at offsets from a base. */

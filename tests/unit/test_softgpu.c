@@ -188,6 +188,35 @@ START_TEST(memory_churn)
 }
 END_TEST
 
+/* More extents than a worker keeps in view, twice each; what lies between them is nobody's. */
+START_TEST(extents)
+{
+	static const char text[] = KERNEL(
+		"ld.param.u64 %rd4, [in]; mov.u32 %r4, 0; mov.u32 %r5, 0; mul.wide.u32 %rd6, %r1, 4;\n"
+		"$next: ld.global.u64 %rd5, [%rd4]; add.u64 %rd5, %rd5, %rd6;\n"
+		"ld.global.u32 %r6, [%rd5]; add.u32 %r4, %r4, %r6; add.u64 %rd4, %rd4, 8;\n"
+		"add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 24; @%p1 bra $next;\n"
+		"st.global.u32 [%rd1], %r4;");
+	uint64_t in[64] = {0};
+	uint64_t out[64];
+	uint64_t between[12];
+
+	for (unsigned i = 0; i < 12; i++) {
+		in[i] = in[i + 12] = kernel_alloc(4096);
+		between[i] = kernel_alloc(4096);
+		softgpu_fill(gpu, in[i], 0, i + 1, 4, 1024, 1, NULL);
+	}
+	for (unsigned i = 0; i < 12; i++)
+		ck_assert_int_eq(softgpu_mem_free(gpu, between[i]), CUDA_SUCCESS);
+	ck_assert_int_eq(kernel_run(text, 1, 64, in, out), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 64; i++)
+		ck_assert_uint_eq(out[i], 2 * 78);
+	softgpu_module_unload(gpu, module);
+	in[23] = in[3] + 4096 - 4 * 32; /* the second warp is beyond it */
+	ck_assert_int_eq(kernel_run(text, 1, 64, in, out), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+END_TEST
+
 START_TEST(host_memory)
 {
 	static const char text[] = KERNEL("ld.global.u64 %rd4, [%rd2]; add.s64 %rd4, %rd4, 1;\n"
@@ -312,6 +341,7 @@ int main(void)
 	tcase_add_checked_fixture(device, kernel_setup, kernel_teardown);
 	tcase_add_test(device, memory);
 	tcase_add_test(device, memory_churn);
+	tcase_add_test(device, extents);
 	tcase_add_test(device, host_memory);
 	tcase_add_test(device, events_and_order);
 	tcase_add_test(device, destroy_while_running);
