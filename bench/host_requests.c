@@ -1,0 +1,322 @@
+/*
+ * Has the dispatcher of a vGPU take requests, in one thread with the guest that posts them, on a
+ * GPU that does nothing and is done at once. So what is executed is the same from run to run, and
+ * all of it but the GPU's few returns is FairGV's: bench instructions counts it.
+ *
+ * usage: host_requests OPERATION COUNT     one line of key=value words; status 2: what it knows
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend/vgpu/dispatcher.h"
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+#include "frontend/client/lane.h"
+
+#define WINDOW_LEN (16ull << 20)
+#define QUOTA	   (1ull << 40)
+#define ADDRESS	   0x10000000000ull
+
+/* So long that what the clock says decides nothing. */
+#define SLICE_NS 60000000000ull
+
+/* Posts that one turn finds. */
+#define BATCH 32
+
+/* Of the function that has parameters, each of 8 bytes. */
+#define PARAMS 4
+
+static struct fgv_session session;
+static struct fgv_client client;
+static struct fgv_lane *lane;
+static uint32_t plain, with_params; /* functions */
+
+static void check(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "host_requests: %s fails\n", what);
+	exit(1);
+}
+
+/* --- The GPU --------------------------------------------------------------- */
+
+/* The turn that has come here is the last of its call of fgv_dispatcher_run(). */
+static CUresult seen(void)
+{
+	session.is_over = 1;
+	return CUDA_SUCCESS;
+}
+
+static CUresult mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address)
+{
+	(void)gpu, (void)bytes;
+	*address = ADDRESS;
+	return seen();
+}
+
+static CUresult mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	(void)gpu, (void)address, (void)bytes;
+	return seen();
+}
+
+static CUresult copy_in(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
+			struct fgv_gpu_stream *stream)
+{
+	(void)gpu, (void)dst, (void)src, (void)bytes, (void)stream;
+	return seen();
+}
+
+static CUresult copy_out(struct fgv_gpu *gpu, void *dst, uint64_t src, size_t bytes,
+			 struct fgv_gpu_stream *stream)
+{
+	(void)gpu, (void)dst, (void)src, (void)bytes, (void)stream;
+	return seen();
+}
+
+static CUresult launch(struct fgv_gpu *gpu, struct fgv_gpu_function *kernel, const uint32_t grid[3],
+		       const uint32_t block[3], uint32_t shared_bytes,
+		       struct fgv_gpu_stream *stream, void **params)
+{
+	(void)gpu, (void)kernel, (void)grid, (void)block, (void)shared_bytes, (void)stream;
+	(void)params;
+	return seen();
+}
+
+static CUresult fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+		      struct fgv_gpu_fence **made)
+{
+	(void)stream;
+	*made = (struct fgv_gpu_fence *)gpu;
+	return seen();
+}
+
+static CUresult fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **made)
+{
+	return fence(gpu, NULL, made);
+}
+
+static CUresult fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
+{
+	(void)gpu, (void)made;
+	return CUDA_SUCCESS;
+}
+
+static void fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
+{
+	(void)gpu, (void)made;
+}
+
+static bool print(struct fgv_gpu *gpu, const size_t room[2])
+{
+	(void)gpu, (void)room;
+	return false;
+}
+
+static const struct fgv_gpu_ops ops = {
+	.name = "nothing",
+	.mem_alloc = mem_alloc,
+	.mem_free = mem_free,
+	.copy_in = copy_in,
+	.copy_out = copy_out,
+	.launch = launch,
+	.fence = fence,
+	.fence_all = fence_all,
+	.fence_query = fence_query,
+	.fence_put = fence_put,
+	.print = print,
+};
+
+static struct fgv_gpu gpu = {&ops};
+
+/* --- Both sides ------------------------------------------------------------ */
+
+static int shared_memory(size_t len)
+{
+	int fd = memfd_create("host_requests", MFD_CLOEXEC);
+
+	check(fd >= 0 && !ftruncate(fd, (off_t)len), "memory to share");
+	return fd;
+}
+
+static void make_window(void)
+{
+	int fd;
+
+	check(!fgv_window_layout(&session.window, WINDOW_LEN, 1), "the window's layout");
+	fd = fgv_window_create(&session.window);
+	check(fd >= 0, "the window");
+	client.window = session.window;
+	check(!fgv_window_map(&session.window, fd) && !fgv_window_map(&client.window, fd),
+	      "mapping the window");
+}
+
+static void make_grant(void)
+{
+	session.fds[FGV_SETUP_GRANT] = shared_memory(sizeof(struct fgv_grant));
+	session.setup.slice_ns = SLICE_NS;
+	check(!fgv_gate_init(&session), "the gate");
+	session.gate.grant->limit_ns = FGV_GRANT_NO_LIMIT;
+	check(fgv_grant_move(session.gate.grant, session.gate.word, FGV_GRANT_BUSY), "the grant");
+}
+
+static void make_session(void)
+{
+	static struct fgv_accounts accounts = {.quota_bytes = QUOTA};
+
+	session.accounts = &accounts;
+	session.account = &accounts.sessions[0];
+	session.gpu = &gpu;
+	check(!fgv_session_init(&session), "the session");
+	check(!fgv_lanes_attach(session.lanes, 0, -1), "the lane");
+}
+
+static uint32_t make_function(uint32_t params)
+{
+	struct fgv_object *object = fgv_handles_add(&session.handles, FGV_KIND_FUNCTION);
+	uint32_t *sizes = calloc(PARAMS, sizeof(*sizes));
+
+	check(object && sizes, "a function");
+	for (uint32_t i = 0; i < params; i++)
+		sizes[i] = 8;
+	object->function.param_sizes = sizes;
+	object->function.param_count = params;
+	object->function.args_len = params * 8;
+	return object->handle;
+}
+
+static void make_both(void)
+{
+	make_window();
+	make_grant();
+	make_session();
+	plain = make_function(0);
+	with_params = make_function(PARAMS);
+	client.ticket = 1;
+	lane = fgv_lane_create(&client, 0, false);
+	check(lane, "the guest's lane");
+}
+
+/* --- Operations ------------------------------------------------------------ */
+
+/* One turn, which finds all that was posted. */
+static void take(void)
+{
+	session.is_over = 0;
+	check(!fgv_dispatcher_run(&session), "the dispatcher");
+}
+
+static void post_launch(uint32_t function, uint32_t params)
+{
+	static const uint32_t one[3] = {1, 1, 1};
+	void *args = fgv_begin_launch(lane, function, one, one, 0, 0, params, params * 8);
+
+	check(args, "a launch");
+	memset(args, 0, params * 8);
+	fgv_lane_commit(lane);
+}
+
+static void launch_in_batches(uint32_t function, uint32_t params, unsigned count)
+{
+	for (unsigned i = 1; i <= count; i++) {
+		post_launch(function, params);
+		if (i % BATCH == 0 || i == count)
+			take();
+	}
+}
+
+static void do_launches(unsigned count)
+{
+	launch_in_batches(plain, 0, count);
+}
+
+static void do_param_launches(unsigned count)
+{
+	launch_in_batches(with_params, PARAMS, count);
+}
+
+static void synchronize(void)
+{
+	uint32_t call = fgv_send_device_sync(lane);
+
+	take();
+	check(!fgv_lane_wait(lane, call, NULL, 0), "synchronizing");
+}
+
+static void do_launch_syncs(unsigned count)
+{
+	while (count--) {
+		post_launch(plain, 0);
+		synchronize();
+	}
+}
+
+static void do_copies_in(unsigned count)
+{
+	for (unsigned i = 1; i <= count; i++) {
+		check(!fgv_post_copy_in(lane, ADDRESS, 0, &i, sizeof(i)), "a copy in");
+		if (i % BATCH == 0 || i == count)
+			take();
+	}
+}
+
+static void do_copies_out(unsigned count)
+{
+	while (count--) {
+		uint32_t call = fgv_send_copy_out(lane, ADDRESS, client.window.arena_off, 4, 0);
+
+		take();
+		check(!fgv_lane_wait(lane, call, NULL, 0), "a copy out");
+	}
+}
+
+static void do_allocations(unsigned count)
+{
+	struct fgv_mem_alloc_reply reply;
+
+	while (count--) {
+		uint32_t call = fgv_send_mem_alloc(lane, 1 << 20);
+
+		take();
+		check(!fgv_lane_wait(lane, call, &reply, sizeof(reply)), "an allocation");
+		check(!fgv_post_mem_free(lane, reply.address), "freeing");
+		take();
+	}
+}
+
+static const struct operation {
+	const char *name;
+	void (*run)(unsigned count);
+} operations[] = {
+	{"launch", do_launches},
+	{"launch_sync", do_launch_syncs},
+	{"launch_params", do_param_launches},
+	{"copy_in_4B", do_copies_in},
+	{"copy_out_4B", do_copies_out},
+	{"malloc_free", do_allocations},
+};
+
+int main(int argc, char **argv)
+{
+	int count = argc == 3 ? atoi(argv[2]) : 0;
+
+	for (unsigned i = 0; count > 0 && i < FGV_ARRAY_LEN(operations); i++) {
+		if (strcmp(argv[1], operations[i].name))
+			continue;
+		make_both();
+		operations[i].run((unsigned)count);
+		printf("operation=%s count=%d\n", argv[1], count);
+		return 0;
+	}
+	fprintf(stderr, "usage: host_requests OPERATION COUNT, of:");
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(operations); i++)
+		fprintf(stderr, " %s", operations[i].name);
+	fprintf(stderr, "\n");
+	return 2;
+}

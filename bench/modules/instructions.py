@@ -1,0 +1,107 @@
+"""The word instructions of bench: how many instructions single CUDA calls take on each side, as
+callgrind counts them.
+
+The guest's are those of our libcudart and what it calls, in a program on the soft GPU, between
+the program's call and its return, but for the waiting, which is the host's time. The host's are
+those of the dispatcher, on a GPU that does nothing. Runs with different counts are compared, so
+that what is done once is not counted.
+"""
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from common import BUILD, RUN, Unable, last_line, print_columns
+
+FEW, MANY = 64, 192       # operations of the two runs; between synchronizations no ring is full
+WAITING = "wait_for_reply"
+LIBRARY = "libcudart.so"
+OPERATIONS = {
+    "launch": "asynchronous launch, no parameters",
+    "launch_params": "asynchronous launch, 4 parameters",
+    "launch_sync": "launch + cudaDeviceSynchronize",
+    "sync_idle": "cudaDeviceSynchronize, idle device",
+    "copy_in_4B": "cudaMemcpy 4 B host to device",
+    "copy_out_4B": "cudaMemcpy 4 B device to host",
+    "malloc_free": "cudaMalloc + cudaFree 1 MiB",
+}
+HERE_ONLY = {"sync_idle"}   # what the library answers by itself
+
+
+def callgrind(command, *options, environment=None):
+    """Runs the last words of @command under callgrind; the lines of its output."""
+    with tempfile.TemporaryDirectory(prefix="fairgv-instructions-") as folder:
+        output = pathlib.Path(folder, "out")
+        tool = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={output}",
+                "--compress-strings=no", "--compress-pos=no", *options]
+        result = subprocess.run(command(tool), text=True, capture_output=True, check=False,
+                                env={**os.environ, **(environment or {})})
+        if result.returncode or not output.exists():
+            raise Unable(last_line(result.stderr, result.returncode))
+        return output.read_text().splitlines()
+
+
+def calls(lines):
+    """(caller's object, callee's object, callee, instructions) of each line of calls."""
+    here = there = callee = None
+    is_cost = False
+    for line in lines:
+        if is_cost:
+            yield here, there or here, callee, int(line.split()[-1])
+            there, is_cost = None, False
+        elif line.startswith("ob="):
+            here = line[3:]
+        elif line.startswith("cob="):
+            there = line[4:]
+        elif line.startswith("cfn="):
+            callee = line[4:]
+        else:
+            is_cost = line.startswith("calls=")
+
+
+def guest_run(operation, count):
+    """Instructions of the library in one run of the program, waiting left out."""
+    program = str(BUILD / "bench/operations")
+    # It never sleeps, so the host is awake too, and nobody rings.
+    environment = {"FAIRGV_SPIN_US": "100000", "LD_BIND_NOW": "1"}
+    lines = callgrind(lambda tool: [str(RUN), "--", *tool, program, operation, str(count)],
+                      environment=environment)
+    total = collections.Counter()
+    for caller, callee, name, cost in calls(lines):
+        total["called"] += cost * (caller == program and LIBRARY in callee)
+        total["waited"] += cost * name.startswith(WAITING)
+    return total["called"] - total["waited"]
+
+
+def host_run(operation, count):
+    """Instructions of the dispatcher in one run."""
+    program = str(BUILD / "bench/host_requests")
+    lines = callgrind(lambda tool: [*tool, program, operation, str(count)],
+                      "--toggle-collect=fgv_dispatcher_run")
+    return next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
+
+
+def each(run, operation):
+    return round((run(operation, MANY) - run(operation, FEW)) / (MANY - FEW))
+
+
+def measure(_options):
+    if not shutil.which("valgrind"):
+        raise Unable("valgrind, which counts instructions, is not installed")
+    return {"rows": [{"name": name, "what": what, "guest": each(guest_run, name),
+                      "host": 0 if name in HERE_ONLY else each(host_run, name)}
+                     for name, what in OPERATIONS.items()]}
+
+
+def show(result):
+    print("instructions of one operation: the program's library, and the session's process\n")
+    print_columns([["what", "guest", "host"],
+                   *([row["what"], str(row["guest"]), str(row["host"])]
+                     for row in result["rows"])], 1)
+
+
+def add_words(measurements):
+    word = measurements.add_parser("instructions", help="what single CUDA calls cost, counted")
+    word.set_defaults(measure=measure, show=show)
