@@ -221,8 +221,9 @@ static json_t *gpu_of(const struct fgv_admin_scope *scope, size_t device)
 		gpu_ns += stats.sched.gpu_ns;
 		weight += fgv_gpusched_weight(vm->vgpu);
 	}
-	return json_pack("{s:I, s:o, s:s, s:I, s:I}", "device", integer(device), "name",
-			 string(gpu->name), "policy", fgv_gpusched_policy(gpu->sched), "weight",
+	return json_pack("{s:I, s:o, s:s, s:I, s:I, s:I}", "device", integer(device), "name",
+			 string(gpu->name), "policy", fgv_gpusched_policy(gpu->sched), "warm",
+			 integer(fgv_warm_ready(scope->warm, (unsigned)device)), "weight",
 			 integer(weight), "gpu_ns", integer(gpu_ns));
 }
 

@@ -21,11 +21,13 @@
 #include "backend/devices.h"
 #include "backend/session.h"
 #include "backend/vm.h"
+#include "backend/warm.h"
 
 /* What there is to report on and to change. */
 struct fgv_admin_scope {
 	const struct fgv_devices *devices;
 	const struct fgv_sessions *sessions;
+	const struct fgv_warm *warm;
 	struct fgv_vm *vms;
 	size_t vm_count;
 };

@@ -70,6 +70,7 @@ struct fgv_config {
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */
+	uint64_t warm;	/* vGPU processes kept ready for each device */
 	struct fgv_config_vm *vms;
 	size_t vm_count;
 

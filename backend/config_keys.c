@@ -55,6 +55,8 @@ static const struct fgv_config_key keys[] = {
 	 "shared memory of one session, taken as it is used"},
 	{"lanes", false, FGV_CONFIG_NUMBER, TOP(lanes), 1, FGV_LANES_MAX, 64, "64",
 	 "threads of one program that may use the GPU"},
+	{"warm", false, FGV_CONFIG_NUMBER, TOP(warm), 0, FGV_SESSIONS_MAX, 1, "1",
+	 "processes kept ready on each GPU for programs to come"},
 	{"vms", false, FGV_CONFIG_VMS, 0, 0, 0, 0, NULL, "the VMs"},
 	{"name", true, FGV_CONFIG_NAME, VM(name), 0, 0, 0, NULL, "the name of the VM"},
 	{"weight", true, FGV_CONFIG_NUMBER, VM(weight), 1, 10000, 1, "1",

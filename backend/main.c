@@ -29,6 +29,7 @@
 #include "backend/session.h"
 #include "backend/transport.h"
 #include "backend/vm.h"
+#include "backend/warm.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/util.h"
@@ -64,6 +65,7 @@ static struct {
 	int loop;
 	struct fgv_watch signals;
 	struct fgv_watch lifetime;
+	struct fgv_warm warm;
 	struct fgv_sessions sessions;
 	struct fgv_transport transport;
 	struct fgv_ivshmem ivshmem;
@@ -158,11 +160,13 @@ static void begin_end(const char *why)
 	fgv_ivshmem_fini(&backend.ivshmem);
 	fgv_admin_fini(&backend.admin);
 	fgv_sessions_end(&backend.sessions);
+	fgv_warm_end(&backend.warm);
 }
 
 static void reap(void)
 {
 	fgv_sessions_reap(&backend.sessions);
+	fgv_warm_reap(&backend.warm);
 	fgv_ivshmem_reaped(&backend.ivshmem);
 }
 
@@ -317,6 +321,9 @@ static int start_config(const struct options *options)
 		fgv_config_fini(&backend.config);
 		return ret;
 	}
+	/* It has one program, which begins at once. */
+	if (options->private_fd >= 0)
+		backend.config.warm = 0;
 	if (options->check)
 		printf("OK: VMs: %zu; %s\n", backend.config.vm_count, choice);
 	else
@@ -335,6 +342,7 @@ static int start_admin(char *why, size_t why_len)
 	const struct fgv_admin_scope scope = {
 		.devices = &backend.devices,
 		.sessions = &backend.sessions,
+		.warm = &backend.warm,
 		.vms = backend.vms,
 		.vm_count = backend.vm_count,
 	};
@@ -345,8 +353,12 @@ static int start_admin(char *why, size_t why_len)
 static int start_service(const char *socket)
 {
 	char why[1024];
-	int ret = fgv_sessions_init(&backend.sessions, &backend.config, why, sizeof(why));
+	int ret = fgv_warm_init(&backend.warm, &backend.config, &backend.devices, &backend.mps,
+				backend.loop, why, sizeof(why));
 
+	if (!ret)
+		ret = fgv_sessions_init(&backend.sessions, &backend.config, &backend.warm, why,
+					sizeof(why));
 	if (ret)
 		goto say_why;
 	ret = fgv_transport_init(&backend.transport, backend.loop, socket, &backend.sessions,
@@ -411,7 +423,8 @@ static uint64_t deadline_ns(void)
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
 					   fgv_qmp_deadline_ns(&backend.qmp));
 
-	return fgv_earlier_ns(transport_ns, admin_ns);
+	return fgv_earlier_ns(fgv_earlier_ns(transport_ns, admin_ns),
+			      fgv_warm_deadline_ns(&backend.warm));
 }
 
 static void serve(void)
@@ -424,27 +437,35 @@ static void serve(void)
 		fgv_ivshmem_tick(&backend.ivshmem);
 		fgv_qmp_tick(&backend.qmp, fgv_now_ns());
 		fgv_admin_tick(&backend.admin);
+		fgv_warm_tick(&backend.warm);
 	}
 }
 
-/* Until the sessions are gone, but not longer than @ms after the end was asked for. */
-static void await_sessions(uint64_t ms)
+/* Until all vGPU processes are gone, but not longer than @ms after the end was asked for. */
+static void await_processes(uint64_t ms)
 {
 	uint64_t deadline_ns = backend.ending_ns + ms * FGV_NS_PER_MS;
 
-	while (backend.sessions.count && fgv_now_ns() < deadline_ns)
+	while (backend.sessions.count + backend.warm.count && fgv_now_ns() < deadline_ns)
 		fgv_loop_turn(backend.loop, deadline_ns);
 }
 
-/* begin_end() has told the sessions to end: sees to it that they do. */
-static void end_sessions(void)
+static void signal_processes(int signal)
 {
-	await_sessions(END_TERM_MS);
-	fgv_sessions_signal(&backend.sessions, SIGTERM);
-	await_sessions(END_KILL_MS);
-	fgv_sessions_signal(&backend.sessions, SIGKILL);
-	await_sessions(END_GIVE_UP_MS);
+	fgv_sessions_signal(&backend.sessions, signal);
+	fgv_warm_signal(&backend.warm, signal);
+}
+
+/* begin_end() has told the processes to end: sees to it that they do. */
+static void end_processes(void)
+{
+	await_processes(END_TERM_MS);
+	signal_processes(SIGTERM);
+	await_processes(END_KILL_MS);
+	signal_processes(SIGKILL);
+	await_processes(END_GIVE_UP_MS);
 	fgv_sessions_fini(&backend.sessions);
+	fgv_warm_fini(&backend.warm);
 }
 
 /* Beside a socket that was chosen for this run, else where the configuration says. */
@@ -494,7 +515,7 @@ static int run(const struct options *options)
 	if (!ret)
 		say_ready(options->ready_fd, socket);
 	serve();
-	end_sessions();
+	end_processes();
 	fgv_mps_stop(&backend.mps);
 end_loop:
 	end_loop();

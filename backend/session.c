@@ -6,7 +6,6 @@
 #include "backend/session.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/cosched.h"
-#include "backend/fds.h"
 #include "backend/mps.h"
-#include "backend/spawn.h"
+#include "backend/warm.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
@@ -39,42 +37,16 @@ struct fgv_session {
 	char label[LABEL_LEN]; /* begins its log lines */
 };
 
-/* Where the daemon runs from its build tree, the vGPU program lies beside it there. */
-static int find_vgpu(char *path, size_t len)
-{
-	const char *chosen = getenv("FAIRGV_VGPU");
-	char self[PATH_MAX];
-	ssize_t self_len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (chosen) {
-		snprintf(path, len, "%s", chosen);
-		return access(path, X_OK) ? -errno : 0;
-	}
-	if (self_len > 0) {
-		self[self_len] = '\0';
-		snprintf(path, len, "%s/vgpu/fairgv-vgpu", dirname(self));
-		if (!access(path, X_OK))
-			return 0;
-	}
-	snprintf(path, len, "%s", FGV_PKGLIBEXECDIR "/fairgv-vgpu");
-	return access(path, X_OK) ? -errno : 0;
-}
-
-int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config, char *why,
-		      size_t why_len)
+int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config,
+		      struct fgv_warm *warm, char *why, size_t why_len)
 {
 	int ret;
 
-	*sessions = (struct fgv_sessions){.config = config};
+	*sessions = (struct fgv_sessions){.config = config, .warm = warm};
 	LIST_INIT(&sessions->list);
 	ret = fgv_window_layout(&sessions->layout, config->window_bytes, (uint32_t)config->lanes);
-	if (ret) {
-		snprintf(why, why_len, "a window of this size can't be laid out");
-		return ret;
-	}
-	ret = find_vgpu(sessions->vgpu_path, sizeof(sessions->vgpu_path));
 	if (ret)
-		snprintf(why, why_len, "%s: %s", sessions->vgpu_path, strerror(-ret));
+		snprintf(why, why_len, "a window of this size can't be laid out");
 	return ret;
 }
 
@@ -86,9 +58,6 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 	*setup = (struct fgv_setup){
 		.session = session->number,
 		.account = session->account,
-		.soft = session->vm->device->soft,
-		.ordinal = session->vm->device->ordinal,
-		.soft_memory_bytes = sessions->config->soft_memory_bytes,
 		.window_off = window->off,
 		.window_len = layout->len,
 		.lanes_off = layout->lanes_off,
@@ -103,28 +72,26 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
 }
 
-static int send_all(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		    const struct fgv_client *client, const struct fgv_client_window *window,
-		    const int grant_fds[3])
+static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
+		     const struct fgv_client *client, const struct fgv_client_window *window,
+		     const int grant_fds[3])
 {
-	const struct fgv_device *device = session->vm->device;
 	int fds[FGV_SETUP_FDS] = {
 		[FGV_SETUP_CONNECTION] = client->fd,
 		[FGV_SETUP_WINDOW] = window->fd,
 		[FGV_SETUP_DOORBELL] = window->doorbell_fd,
 		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_fd,
-		[FGV_SETUP_SOFT_DEVICE] = device->shared_fd,
 	};
-	unsigned count = device->soft ? FGV_SETUP_FDS : FGV_SETUP_SOFT_DEVICE;
 	struct fgv_setup setup;
 
 	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, 3 * sizeof(int));
 	fill_setup(sessions, session, window, &setup);
-	return fgv_fds_send(session->control_fd, &setup, sizeof(setup), fds, count);
+	return fgv_warm_assign(sessions->warm, (unsigned)session->vm->config->device, &setup, fds,
+			       &session->pid, &session->control_fd);
 }
 
 /* With a window and a doorbell of its own, neither of which is kept. */
-static int hand_over_new(const struct fgv_sessions *sessions, const struct fgv_session *session,
+static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session *session,
 			 const struct fgv_client *client, const int grant_fds[3])
 {
 	struct fgv_client_window window = {.fd = fgv_window_create(&sessions->layout)};
@@ -135,44 +102,20 @@ static int hand_over_new(const struct fgv_sessions *sessions, const struct fgv_s
 	window.doorbell_fd = fgv_doorbell_create();
 	ret = window.doorbell_fd;
 	if (ret >= 0) {
-		ret = send_all(sessions, session, client, &window, grant_fds);
+		ret = hand_over(sessions, session, client, &window, grant_fds);
 		close(window.doorbell_fd);
 	}
 	close(window.fd);
 	return ret;
 }
 
-static int hand_over(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		     const struct fgv_client *client, const int grant_fds[3])
+/* Finds the session a process. On failure there is none to get rid of. */
+static int find_process(const struct fgv_sessions *sessions, struct fgv_session *session,
+			const struct fgv_client *client, const int grant_fds[3])
 {
 	if (!client->window)
 		return hand_over_new(sessions, session, client, grant_fds);
-	return send_all(sessions, session, client, client->window, grant_fds);
-}
-
-/*
- * The setup is sent before the process is there to take it: so whatever fails, there
- * is no process to get rid of.
- */
-static int start_process(const struct fgv_sessions *sessions, struct fgv_session *session,
-			 const struct fgv_client *client, const int grant_fds[3])
-{
-	char *argv[] = {"fairgv-vgpu", NULL};
-	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
-	int pair[2];
-	int ret;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	session->control_fd = pair[0];
-	control.ours = pair[1];
-	ret = hand_over(sessions, session, client, grant_fds);
-	if (!ret)
-		ret = fgv_spawn(sessions->vgpu_path, argv, &control, 1, false, &session->pid);
-	close(pair[1]);
-	if (ret)
-		close(pair[0]);
-	return ret;
+	return hand_over(sessions, session, client, client->window, grant_fds);
 }
 
 static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
@@ -190,7 +133,7 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 	if (ret)
 		return ret;
 	fgv_gpusched_session_guest(session->sched, &owner);
-	ret = start_process(sessions, session, client, grant_fds);
+	ret = find_process(sessions, session, client, grant_fds);
 	if (ret)
 		fgv_gpusched_detach_session(session->sched, NULL);
 	else
@@ -307,6 +250,8 @@ static void end_session(struct fgv_sessions *sessions, struct fgv_session *sessi
 	struct fgv_gpusched_stats use;
 	struct fgv_account last;
 
+	if (end->si_code != CLD_EXITED || end->si_status)
+		fgv_warm_suspect(sessions->warm, (unsigned)session->vm->config->device);
 	forget(sessions, session, &last, &use);
 	log_end(session, end, &last, &use);
 	waitpid(session->pid, NULL, 0);

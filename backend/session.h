@@ -1,6 +1,6 @@
 /*
- * The sessions: one fairgv-vgpu process for each guest program. Starts them, hands
- * them what they need, and clears away behind them however they end.
+ * The sessions: one fairgv-vgpu process (warm.h) for each guest program. Hands it what it
+ * needs, and clears away behind it however it ends.
  *
  * A session's window is made here, or by who starts it, and never read by the daemon: what
  * a guest writes can hurt its own vGPU process only.
@@ -11,19 +11,19 @@
 #define FGV_BACKEND_SESSION_H
 
 #include <cuda.h>
-#include <limits.h>
 #include <sys/queue.h>
 #include "backend/vm.h"
 #include "shmring/window.h"
 
 struct fgv_mps;
 struct fgv_session;
+struct fgv_warm;
 
 struct fgv_sessions {
 	const struct fgv_config *config;
 	const struct fgv_mps *mps;
+	struct fgv_warm *warm;
 	struct fgv_window layout;
-	char vgpu_path[PATH_MAX];
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */
@@ -45,14 +45,14 @@ struct fgv_client {
 	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };
 
-/* Finds the vGPU program; a negative errno and @why where there is none. */
-int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config, char *why,
-		      size_t why_len);
+/* A negative errno, and @why says what is wrong. */
+int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config,
+		      struct fgv_warm *warm, char *why, size_t why_len);
 
 /*
  * Starts a session of @vm for @client. Any status but CUDA_SUCCESS refuses it, with
- * the reason in @text, and leaves nothing behind; else the new process has a copy of
- * the connection and says welcome.
+ * the reason in @text, and leaves nothing behind; else the process has a copy of the
+ * connection and says welcome.
  */
 CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 			    const struct fgv_client *client, char *text, size_t text_len);

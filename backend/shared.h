@@ -3,9 +3,11 @@
  * more than either trusts a guest, and are always of the same build: no version.
  *
  * fairgv-vgpu is started with one descriptor, FGV_CONTROL_FD, a SOCK_SEQPACKET
- * socket to the daemon. On it comes one struct fgv_setup with the descriptors in the
- * order of enum fgv_setup_fd; nothing else is sent, and its end ends the session. A
- * process may be started long before its setup comes.
+ * socket to the daemon. On it comes one struct fgv_prepare, with the soft device's
+ * descriptor if it is one: the process opens its GPU and answers with one struct
+ * fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
+ * descriptors in the order of enum fgv_setup_fd, and the process serves that session.
+ * Nothing else is sent, and the socket's end ends the process.
  */
 #ifndef FGV_BACKEND_SHARED_H
 #define FGV_BACKEND_SHARED_H
@@ -17,6 +19,21 @@
 #define FGV_SESSIONS_MAX    64	/* of one VM at a time */
 #define FGV_GPU_DEVICES_MAX 16
 
+/* Its exit status where the guest has ended and the GPU context has had a fault. */
+#define FGV_EXIT_FAULT 2
+
+/* What a process needs to open its GPU, before it is known whom it is for. */
+struct fgv_prepare {
+	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
+	uint32_t ordinal;		/* of the device */
+	uint64_t soft_memory_bytes;
+};
+
+struct fgv_prepared {
+	uint32_t status;		/* a CUresult */
+	char reason[256];		/* where that is no CUDA_SUCCESS */
+};
+
 enum fgv_setup_fd {
 	FGV_SETUP_CONNECTION,	/* to the guest; the hello has been read */
 	FGV_SETUP_WINDOW,
@@ -25,7 +42,6 @@ enum fgv_setup_fd {
 	FGV_SETUP_GRANT,	/* struct fgv_grant (grant.h) */
 	FGV_SETUP_GRANT_BELL,	/* wakes the dispatcher: look at the grant */
 	FGV_SETUP_SCHED_BELL,	/* wakes the scheduler: the grant has changed */
-	FGV_SETUP_SOFT_DEVICE,	/* softgpu_shared_size() bytes; the soft GPU only */
 	FGV_SETUP_FDS
 };
 
@@ -34,9 +50,6 @@ struct fgv_setup {
 	char program[FGV_NAME_MAX];	/* as the guest calls itself */
 	uint32_t session;		/* its number in the daemon's log lines */
 	uint32_t account;		/* its entry in struct fgv_accounts */
-	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
-	uint32_t ordinal;		/* of the device */
-	uint64_t soft_memory_bytes;
 	uint64_t window_off;		/* of the window in its descriptor; 0: that is all of it */
 	uint64_t window_len;
 	uint64_t lanes_off;

@@ -25,7 +25,7 @@ static bool is_true(const json_t *object, const char *key)
 
 static void print_gpus(const json_t *gpus)
 {
-	static const char *const names[] = {"GPU", "<policy", "<name", NULL};
+	static const char *const names[] = {"GPU", "<policy", "warm", "<name", NULL};
 	struct fgv_table table;
 	json_t *gpu;
 	size_t i;
@@ -34,6 +34,7 @@ static void print_gpus(const json_t *gpus)
 	json_array_foreach(gpus, i, gpu) {
 		fgv_table_add(&table, "%" PRIu64, number(gpu, "device"));
 		fgv_table_add(&table, "%s", text(gpu, "policy"));
+		fgv_table_add(&table, "%" PRIu64, number(gpu, "warm"));
 		fgv_table_add(&table, "%s", text(gpu, "name"));
 	}
 	fgv_table_print(&table);

@@ -1,10 +1,10 @@
 /*
  * fairgv-vgpu: one guest program's session, in a process of its own. The daemon starts
- * it with a socket, sends the session's setup on it, and the process serves the guest
- * until one of the two goes.
+ * it with a socket, says on it which GPU to open and then, perhaps much later, sends the
+ * session's setup; the process serves the guest until one of the two goes.
  *
- * What it takes is an ordered list of stages; where one fails, those before it are
- * undone in reverse, and the guest is told why.
+ * What it takes is an ordered list of stages, which is in two parts as the daemon's messages
+ * are; where one fails, those before it are undone in reverse, and the guest is told why.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "backend/vgpu/control.h"
+#include "backend/vgpu/daemon.h"
 #include "backend/vgpu/dispatcher.h"
 #include "backend/vgpu/sandbox.h"
 #include "backend/vgpu/session.h"
@@ -101,10 +101,9 @@ static CUresult gate_init(struct fgv_session *session)
 
 static CUresult soft_device_init(struct fgv_session *session)
 {
-	if (!session->setup.soft)
+	if (!session->prepare.soft)
 		return CUDA_SUCCESS;
-	session->soft_shared =
-		map_shared(session->fds[FGV_SETUP_SOFT_DEVICE], softgpu_shared_size());
+	session->soft_shared = map_shared(session->soft_device_fd, softgpu_shared_size());
 	if (!session->soft_shared)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the soft device", -errno);
 	return CUDA_SUCCESS;
@@ -127,11 +126,12 @@ static CUresult console_init(struct fgv_session *session)
 
 static CUresult gpu_init(struct fgv_session *session)
 {
-	const struct fgv_gpu_ops *ops = session->setup.soft ? &fgv_gpu_soft : &fgv_gpu_cuda;
+	const struct fgv_prepare *prepare = &session->prepare;
+	const struct fgv_gpu_ops *ops = prepare->soft ? &fgv_gpu_soft : &fgv_gpu_cuda;
 	char why[160] = "";
 	struct fgv_gpu_config config = {
-		.ordinal = (int)session->setup.ordinal,
-		.soft_memory_bytes = session->setup.soft_memory_bytes,
+		.ordinal = (int)prepare->ordinal,
+		.soft_memory_bytes = prepare->soft_memory_bytes,
 		.soft_shared = session->soft_shared,
 		.why = why,
 		.why_len = sizeof(why),
@@ -141,7 +141,7 @@ static CUresult gpu_init(struct fgv_session *session)
 	if (status != CUDA_SUCCESS)
 		snprintf(session->reason, sizeof(session->reason),
 			 "%s device %u can't be opened: CUDA error %d%s%s", ops->name,
-			 session->setup.ordinal, (int)status, *why ? ": " : "", why);
+			 prepare->ordinal, (int)status, *why ? ": " : "", why);
 	return status;
 }
 
@@ -193,21 +193,25 @@ static CUresult sandbox_init(struct fgv_session *session)
 	return CUDA_SUCCESS;
 }
 
-/* The order of what needs what; the sandbox closes when all is open. */
+/*
+ * The order of what needs what. The first ones open the GPU, without knowing for whom; the
+ * sandbox closes behind them, before anything of a guest's comes in.
+ */
 static const struct stage {
 	CUresult (*init)(struct fgv_session *session);
 	void (*fini)(struct fgv_session *session);
 } stages[] = {
-	{window_init, window_fini},
-	{accounts_init, accounts_fini},
 	{soft_device_init, soft_device_fini},
 	{console_init, NULL},
 	{gpu_init, gpu_fini},
+	{sandbox_init, NULL},
+#define STAGES_OF_GPU 4
+	{window_init, window_fini},
+	{accounts_init, accounts_fini},
 	{staging_init, NULL},
 	{gate_init, fgv_gate_fini},
 	{session_init, fgv_session_fini},
 	{watch_init, NULL},
-	{sandbox_init, NULL},
 };
 
 static void undo(struct fgv_session *session, size_t done)
@@ -218,79 +222,37 @@ static void undo(struct fgv_session *session, size_t done)
 	}
 }
 
-/* Goes through all stages, or through none. */
-static CUresult begin(struct fgv_session *session)
+/* Goes through the stages from @done up to @end; where one fails, none is done any more. */
+static CUresult advance(struct fgv_session *session, size_t done, size_t end)
 {
-	CUresult status;
+	CUresult status = CUDA_SUCCESS;
 
-	for (size_t i = 0; i < FGV_ARRAY_LEN(stages); i++) {
-		status = stages[i].init(session);
-		if (status != CUDA_SUCCESS) {
-			undo(session, i);
-			return status;
-		}
+	for (; done < end && status == CUDA_SUCCESS; done++) {
+		status = stages[done].init(session);
+		if (status != CUDA_SUCCESS)
+			undo(session, done);
 	}
-	return CUDA_SUCCESS;
+	return status;
 }
 
 /*
  * A GPU that still works for this session is left to the kernel, which stops it as the
- * process ends; to take its memory away by hand would be to wait for it.
+ * process ends; to take its memory away by hand would be to wait for it. The exit status.
  */
-static void end(struct fgv_session *session)
+static int end(struct fgv_session *session)
 {
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_fence *fence;
+	CUresult status = gpu->ops->fence_all(gpu, &fence);
 
-	if (gpu->ops->fence_all(gpu, &fence) != CUDA_SUCCESS)
-		return;
-	if (gpu->ops->fence_query(gpu, fence) == CUDA_SUCCESS) {
+	if (status == CUDA_SUCCESS)
+		status = gpu->ops->fence_query(gpu, fence);
+	if (status == CUDA_SUCCESS) {
 		gpu->ops->fence_put(gpu, fence);
 		undo(session, FGV_ARRAY_LEN(stages));
 	}
-}
-
-/* Takes the descriptors out of the setup's message, in their order. */
-static int take_fds(struct fgv_session *session, struct msghdr *msg)
-{
-	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
-	size_t count;
-
-	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-		return -EBADMSG;
-	count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	if (count < FGV_SETUP_SOFT_DEVICE || count > FGV_SETUP_FDS)
-		return -EBADMSG;
-	memcpy(session->fds, CMSG_DATA(head), count * sizeof(int));
-	return 0;
-}
-
-/* Waits for the setup. 0; -ECONNRESET: the daemon has no use for this process any more. */
-static int receive_setup(struct fgv_session *session)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))];
-	} control;
-	struct iovec part = {&session->setup, sizeof(session->setup)};
-	struct msghdr msg = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
-	ssize_t got;
-
-	do {
-		got = recvmsg(FGV_CONTROL_FD, &msg, MSG_CMSG_CLOEXEC);
-	} while (got < 0 && errno == EINTR);
-	if (got <= 0)
-		return got < 0 ? -errno : -ECONNRESET;
-	if (got != sizeof(session->setup) || (msg.msg_flags & MSG_CTRUNC))
-		return -EBADMSG;
-	session->setup.vm[FGV_NAME_MAX - 1] = '\0';
-	session->setup.program[FGV_NAME_MAX - 1] = '\0';
-	return take_fds(session, &msg);
+	return status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_READY ? EXIT_SUCCESS
+									: FGV_EXIT_FAULT;
 }
 
 /* The name that the guest gets to see. */
@@ -299,11 +261,13 @@ static const char *device_name(struct fgv_session *session, struct fgv_device_in
 	return session->gpu->ops->info(session->gpu, info) == CUDA_SUCCESS ? info->name : "";
 }
 
-static int serve(struct fgv_session *session)
+/* @status: how opening the GPU went. */
+static int serve(struct fgv_session *session, CUresult status)
 {
 	struct fgv_device_info info;
-	CUresult status = begin(session);
 
+	if (status == CUDA_SUCCESS)
+		status = advance(session, STAGES_OF_GPU, FGV_ARRAY_LEN(stages));
 	if (status != CUDA_SUCCESS) {
 		fgv_error(FGV_SESSION_FORMAT ": can't begin: %s", FGV_SESSION_ARGS(session),
 			  session->reason);
@@ -316,7 +280,25 @@ static int serve(struct fgv_session *session)
 			  session->reason);
 		return EXIT_FAILURE;
 	}
-	end(session);
+	return end(session);
+}
+
+/* Opens the GPU, and serves the session that is to come, if one does. The exit status. */
+static int run(struct fgv_session *session)
+{
+	CUresult status = advance(session, 0, STAGES_OF_GPU);
+	int err;
+
+	fgv_daemon_report(session, status);
+	err = fgv_daemon_await_setup(session);
+	if (err == 0)
+		return serve(session, status);
+	if (err != -ECONNRESET) {
+		fgv_error("no setup on descriptor %d: %s", FGV_CONTROL_FD, strerror(-err));
+		return EXIT_FAILURE;
+	}
+	if (status == CUDA_SUCCESS)
+		undo(session, STAGES_OF_GPU);
 	return EXIT_SUCCESS;
 }
 
@@ -332,16 +314,16 @@ int main(void)
 		return EXIT_FAILURE;
 	}
 	fgv_spin_init();
+	session->soft_device_fd = -1;
 	for (unsigned i = 0; i < FGV_SETUP_FDS; i++)
 		session->fds[i] = -1;
-	err = receive_setup(session);
+	err = fgv_daemon_await_prepare(session);
 	if (err == -ECONNRESET)
 		return EXIT_SUCCESS;
 	if (err < 0) {
-		fgv_error("no setup on descriptor %d: %s", FGV_CONTROL_FD, strerror(-err));
+		fgv_error("no order on descriptor %d: %s", FGV_CONTROL_FD, strerror(-err));
 		return EXIT_FAILURE;
 	}
-	err = serve(session);
 	/* No exit handlers: the driver's would wait for the GPU. */
-	_exit(err);
+	_exit(run(session));
 }

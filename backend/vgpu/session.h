@@ -34,6 +34,8 @@ struct fgv_limit {
 };
 
 struct fgv_session {
+	struct fgv_prepare prepare;
+	int soft_device_fd; /* softgpu_shared_size() bytes; -1 where it is CUDA */
 	struct fgv_setup setup;
 	int fds[FGV_SETUP_FDS]; /* -1 where there is none */
 	struct fgv_window window;

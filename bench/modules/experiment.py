@@ -67,6 +67,7 @@ class Way:
     slice_ms: object = None      # None: the daemon's default
     cosched: bool = True
     more: str = ""               # of the daemon's configuration
+    warm: int = 0                # processes kept ready, which open the GPU while others use it
 
     def __str__(self):
         if self.policy in ("native", "none"):
@@ -79,7 +80,8 @@ class Way:
         """It in a daemon's configuration."""
         length = "" if self.slice_ms is None else f'slice = "{self.slice_ms * 1000:.0f}us";'
         alone = "" if self.cosched else 'cosched = "off";'
-        return f'policy = "{self.policy}"; context = "{self.context}"; {length} {alone} {self.more}'
+        return (f'policy = "{self.policy}"; context = "{self.context}"; warm = {self.warm}; '
+                f'{length} {alone} {self.more}')
 
 
 @dataclasses.dataclass(frozen=True)

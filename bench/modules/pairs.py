@@ -8,6 +8,7 @@ alone is measured, on the soft GPU, at sizes that suit it.
 import dataclasses
 import os
 import subprocess
+import time
 
 from common import (BUILD, RUN, Unable, last_line, native_environment, number, positive,
                     print_columns, spread, summary, words)
@@ -81,9 +82,9 @@ def through(host):
 class Pair:
     """The ways that can be used here, and the daemon of one of them; a context manager."""
 
-    def __init__(self, options, settings=""):
+    def __init__(self, options, settings="", warm=0):
         self.repeat, self.ways, self.note = options.repeat, [], None
-        self.host = None if options.native_only else Backend(Schedule(more=settings),
+        self.host = None if options.native_only else Backend(Schedule(more=settings, warm=warm),
                                                              [Job(VM, 1, None)], options.gpu)
         self.soft = bool(self.host) and self.host.device.startswith("soft GPU")
         if self.soft:
@@ -102,6 +103,11 @@ class Pair:
             self.note = f"native cannot run here ({reason})"
             if options.native_only:
                 raise Unable(self.note) from None
+
+    def await_warm(self):
+        """Until the daemon has a process that is ready, and nothing else is going on."""
+        while self.host and not self.host.stat()["gpus"][0]["warm"]:
+            time.sleep(0.05)
 
     def __enter__(self):
         return self

@@ -82,7 +82,8 @@ def alloc(options):
     return single(options, ALLOC.get)
 
 
-def start_once(way):
+def start_once(pair, way):
+    pair.await_warm()
     began = time.monotonic()
     lines = way.run(BUILD / "bench/start")
     passed_ms = (time.monotonic() - began) * 1e3
@@ -90,8 +91,8 @@ def start_once(way):
 
 
 def start(options):
-    with Pair(options) as pair:
-        runs = pair.in_turns(start_once)
+    with Pair(options, warm=1) as pair:
+        runs = pair.in_turns(lambda way: start_once(pair, way))
         return pair.result(pair.rows(runs, START.get))
 
 

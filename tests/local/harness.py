@@ -4,9 +4,11 @@ and a look at what is left when they are gone.
 Each test is a program that ends with 0, or prints why not and ends with 1.
 """
 import contextlib
+import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -44,10 +46,12 @@ def is_herald(pid):
 
 
 class Backend(BackendProcess):
-    """A daemon on the soft GPU, unless told otherwise, and what it has beside its sessions."""
+    """A daemon on the soft GPU, unless told otherwise, and what it has beside its sessions. It
+    keeps so many processes ready on each GPU; with none, all that it has are sessions'.
+    """
 
-    def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft"), top=""):
-        super().__init__(BACKEND, vms, gpu, top)
+    def __init__(self, vms, gpu=os.environ.get("FAIRGV_TEST_GPU", "soft"), top="", warm=0):
+        super().__init__(BACKEND, vms, gpu, f"warm = {warm}; {top}")
 
     def launch(self):
         super().launch()
@@ -61,6 +65,15 @@ class Backend(BackendProcess):
         """The process ids of its vGPU processes. A QEMU that is connected has a herald."""
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split() if not is_herald(pid)]
+
+    def report(self):
+        """What the daemon tells its administrator."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE_S)
+            connection.connect(f"{self.socket}.control")
+            connection.sendall(b'{"request": "stat"}\n')
+            with connection.makefile(encoding="utf-8") as reply:
+                return json.load(reply)
 
     def start(self, vm, program, *arguments, env=None):
         """Runs a built program in @vm; its own process group, output captured."""

@@ -35,6 +35,8 @@ void daemon_prepare(struct daemon *daemon, const char *config)
 	file = fopen(daemon->config, "w");
 	ck_assert_ptr_nonnull(file);
 	fputs(config, file);
+	if (!strstr(config, "warm = "))
+		fputs("warm = 0;\n", file);
 	fclose(file);
 }
 
@@ -158,6 +160,21 @@ unsigned daemon_children(const struct daemon *daemon)
 	return count;
 }
 
+bool process_is_running(pid_t pid)
+{
+	char path[64], line[512] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return line[0] && !strstr(line, ") Z ");
+}
+
 void daemon_await_idle(const struct daemon *daemon, unsigned descriptors)
 {
 	AWAIT(daemon_children(daemon) == 0);
@@ -182,6 +199,17 @@ const char *daemon_await_log(const struct daemon *daemon, const char *text)
 		ck_assert_msg(tries < HANG_LIMIT_SEC * 100, "not in the log: %s", text);
 		usleep(10000);
 	}
+}
+
+pid_t daemon_session_pid(const struct daemon *daemon, unsigned number)
+{
+	char text[32];
+	const char *at;
+
+	snprintf(text, sizeof(text), "session %u: vm a, program", number);
+	at = strstr(daemon_await_log(daemon, text), "served by process ");
+	ck_assert_ptr_nonnull(at);
+	return atoi(at + strlen("served by process "));
 }
 
 unsigned daemon_count_log(const struct daemon *daemon, const char *text)

@@ -23,7 +23,7 @@ struct daemon {
 	char ready[512]; /* the line that it wrote when it was ready */
 };
 
-/* Makes the folder and the configuration. */
+/* Makes the folder and the configuration; no process is kept ready if that does not say so. */
 void daemon_prepare(struct daemon *daemon, const char *config);
 /* Starts the daemon; "" in daemon->ready where it ended instead. */
 void daemon_launch(struct daemon *daemon);
@@ -37,12 +37,16 @@ void daemon_remove(struct daemon *daemon);
 
 unsigned daemon_descriptors(const struct daemon *daemon);
 unsigned daemon_children(const struct daemon *daemon);
+/* A process whose parent is gone is reaped by somebody else: then it is a zombie at the most. */
+bool process_is_running(pid_t pid);
 /* Waits until it has no session and as many descriptors as it had before. */
 void daemon_await_idle(const struct daemon *daemon, unsigned descriptors);
 
 /* Waits for a log line with @text in it. The line is in a static buffer. */
 const char *daemon_await_log(const struct daemon *daemon, const char *text);
 unsigned daemon_count_log(const struct daemon *daemon, const char *text);
+/* The process that serves session @number, which is of VM a. */
+pid_t daemon_session_pid(const struct daemon *daemon, unsigned number);
 
 /* Waits until @condition, which is asked again and again. */
 #define AWAIT(condition)                                                                           \

@@ -1,6 +1,6 @@
 /*
- * Stands in the place of fairgv-vgpu where the daemon is tested: takes its setup,
- * says welcome, and does what the name of the guest program tells it to.
+ * Stands in the place of fairgv-vgpu where the daemon is tested: says that its GPU is open,
+ * takes its setup, says welcome, and does what the name of the guest program tells it to.
  *
  *   (other)   ends when the guest's connection or the daemon does
  *   fail      ends with status 3 before the welcome
@@ -15,6 +15,9 @@
  *
  * Lanes may be attached. Each time that its doorbell rings it counts up the first word of the
  * arena, and rings the last lane's. The arena's second word is the session's number.
+ *
+ * Before there is a program, it does what the file $FAKE_OPENING says: "fail" says that the
+ * GPU can't be opened, "die" ends at once with status 5, "wait" says nothing.
  *
  * The welcome's text lists its descriptors at the start; its account shows what
  * tests look for in the log.
@@ -51,11 +54,11 @@ static void list_descriptors(char *text, size_t len)
 	closedir(folder);
 }
 
-/* Returns how many descriptors came with the setup. */
-static unsigned receive_setup(struct fgv_setup *setup, int *fds)
+/* A message of @len bytes from the daemon. Returns how many descriptors came with it. */
+static unsigned receive(void *data, size_t len, int *fds)
 {
 	char control[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))];
-	struct iovec iov = {setup, sizeof(*setup)};
+	struct iovec iov = {data, len};
 	struct msghdr message = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -63,14 +66,53 @@ static unsigned receive_setup(struct fgv_setup *setup, int *fds)
 		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *header;
+	ssize_t got = recvmsg(FGV_CONTROL_FD, &message, 0);
 
-	if (recvmsg(FGV_CONTROL_FD, &message, 0) != sizeof(*setup))
+	if (!got)
+		exit(0); /* not wanted */
+	if (got != (ssize_t)len)
 		exit(11);
 	header = CMSG_FIRSTHDR(&message);
 	if (!header)
-		exit(12);
+		return 0;
 	memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
 	return (unsigned)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+}
+
+static void read_mode(char *mode, size_t len)
+{
+	const char *path = getenv("FAKE_OPENING");
+	FILE *file = path ? fopen(path, "r") : NULL;
+
+	mode[0] = '\0';
+	if (!file)
+		return;
+	if (!fgets(mode, (int)len, file))
+		mode[0] = '\0';
+	fclose(file);
+}
+
+static void open_gpu(void)
+{
+	struct fgv_prepared report = {0};
+	struct fgv_prepare prepare;
+	int fds[FGV_SETUP_FDS];
+	char mode[8];
+
+	if (receive(&prepare, sizeof(prepare), fds) != prepare.soft)
+		exit(12);
+	read_mode(mode, sizeof(mode));
+	if (prepare.soft)
+		close(fds[0]);
+	if (!strcmp(mode, "die"))
+		exit(5);
+	if (!strcmp(mode, "wait"))
+		return;
+	if (!strcmp(mode, "fail")) {
+		report.status = CUDA_ERROR_NO_DEVICE;
+		strcpy(report.reason, "the test says so");
+	}
+	send(FGV_CONTROL_FD, &report, sizeof(report), MSG_NOSIGNAL);
 }
 
 static void fill_account(const struct fgv_setup *setup, const int *fds)
@@ -231,11 +273,10 @@ int main(void)
 	char text[200];
 	struct fgv_setup setup;
 	int fds[FGV_SETUP_FDS];
-	unsigned count;
 
 	list_descriptors(text, sizeof(text));
-	count = receive_setup(&setup, fds);
-	if (count != (setup.soft ? FGV_SETUP_FDS : FGV_SETUP_SOFT_DEVICE))
+	open_gpu();
+	if (receive(&setup, sizeof(setup), fds) != FGV_SETUP_FDS)
 		exit(15);
 	if (!setup.slice_ns || !setup.idle_ns)
 		exit(17);

@@ -40,6 +40,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.soft_memory_bytes, UINT64_C(4) << 30);
 	ck_assert_uint_eq(config.window_bytes, 1u << 30);
 	ck_assert_uint_eq(config.lanes, 64);
+	ck_assert_uint_eq(config.warm, 1);
 	ck_assert_uint_eq(config.vm_count, 1);
 	ck_assert_str_eq(config.vms[0].name, "a");
 	ck_assert_uint_eq(config.vms[0].weight, 1);
@@ -65,7 +66,7 @@ START_TEST(all_keys)
 		      "cosched = \"off\"; interactive_calls = 0; interactive_window = \"1s\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
-		      "lanes = 8;\n"
+		      "lanes = 8; warm = 0;\n"
 		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
 		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
 		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\");\n"
@@ -90,6 +91,7 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.soft_memory_bytes, 134217728);
 	ck_assert_uint_eq(config.window_bytes, 64u << 20);
 	ck_assert_uint_eq(config.lanes, 8);
+	ck_assert_uint_eq(config.warm, 0);
 	ck_assert_uint_eq(config.vm_count, 2);
 	ck_assert_uint_eq(config.vms[0].weight, 10000);
 	ck_assert_uint_eq(config.vms[0].memory_bytes, UINT64_C(4) << 30);

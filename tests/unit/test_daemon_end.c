@@ -18,17 +18,6 @@
 
 static struct daemon server;
 
-static pid_t session_process(unsigned number)
-{
-	char text[32];
-	const char *at;
-
-	snprintf(text, sizeof(text), "session %u: vm a, program", number);
-	at = strstr(daemon_await_log(&server, text), "served by process ");
-	ck_assert_ptr_nonnull(at);
-	return atoi(at + strlen("served by process "));
-}
-
 START_TEST(end_takes_the_sessions_along)
 {
 	int fds[3];
@@ -45,22 +34,6 @@ START_TEST(end_takes_the_sessions_along)
 }
 END_TEST
 
-/* Reaped by somebody else once its parent is gone: so only a zombie at the most. */
-static bool is_running(pid_t pid)
-{
-	char path[64], line[512] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	if (!fgets(line, sizeof(line), file))
-		line[0] = '\0';
-	fclose(file);
-	return line[0] && !strstr(line, ") Z ");
-}
-
 START_TEST(killed_daemon)
 {
 	pid_t session;
@@ -68,12 +41,12 @@ START_TEST(killed_daemon)
 
 	daemon_start(&server, ONE_VM);
 	fd = guest_open(&server, "a", "p", NULL);
-	session = session_process(1);
+	session = daemon_session_pid(&server, 1);
 	kill(server.pid, SIGKILL);
 	ck_assert_int_eq(daemon_wait(&server), -SIGKILL);
 	guest_await_end(fd);
 	close(fd);
-	AWAIT(!is_running(session));
+	AWAIT(!process_is_running(session));
 	/* Its socket is there still, and the next daemon takes its place. */
 	ck_assert_int_eq(access(server.socket, F_OK), 0);
 	daemon_launch(&server);

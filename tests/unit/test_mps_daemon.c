@@ -96,10 +96,7 @@ static bool session_has(unsigned number, const char *entry)
 	const char *at, *end;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "session %u: vm a, program", number);
-	at = strstr(daemon_await_log(&server, path), "served by process ");
-	ck_assert_ptr_nonnull(at);
-	snprintf(path, sizeof(path), "/proc/%d/environ", atoi(at + strlen("served by process ")));
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)daemon_session_pid(&server, number));
 	file = fopen(path, "r");
 	ck_assert_ptr_nonnull(file);
 	end = text + fread(text, 1, sizeof(text) - 1, file);
@@ -153,6 +150,33 @@ START_TEST(no_session_without_mps)
 			     "NVIDIA's MPS is not ready; try again later");
 	daemon_await_log(&server, "NVIDIA's MPS is ready again");
 	close(guest_open(&server, "a", "p", NULL));
+	daemon_stop(&server);
+}
+END_TEST
+
+static void await_ready(unsigned count)
+{
+	AWAIT(daemon_count_log(&server, " is ready for CUDA device 1") == count);
+}
+
+/* No client is kept of a server that has died, or that takes nobody before all have gone. */
+START_TEST(processes_kept_ready)
+{
+	struct guest_answer answer;
+	int fd;
+
+	daemon_start(&server, "warm = 2; " MPS);
+	await_ready(2);
+	kill(noted("controls"), SIGKILL);
+	daemon_await_log(&server, "it is started again in 1 s");
+	AWAIT(daemon_children(&server) == 1); /* the keeper */
+	await_ready(4);
+	fd = guest_connect(&server);
+	guest_send_hello(fd, "a", "unable"); /* takes one, ends with a status, the other goes */
+	guest_receive(fd, &answer);
+	guest_close(fd, &answer);
+	await_ready(6);
+	ck_assert_uint_eq(daemon_count_log(&server, "kept ready"), 0);
 	daemon_stop(&server);
 }
 END_TEST
@@ -223,6 +247,7 @@ static Suite *mps_daemon_suite(void)
 	tcase_add_test(tcase, clients_of_mps);
 	tcase_add_test(tcase, none_of_mps);
 	tcase_add_test(tcase, no_session_without_mps);
+	tcase_add_test(tcase, processes_kept_ready);
 	tcase_add_test(tcase, killed_daemon);
 	tcase_add_test(tcase, mps_that_fails);
 	tcase_add_test(tcase, mps_that_is_missing);

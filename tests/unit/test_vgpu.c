@@ -727,7 +727,7 @@ static uint64_t status_of(const char *task, const char *key, int base)
 }
 
 /* In all its threads, those of the soft GPU too. */
-START_TEST(gives_up_privileges)
+static void expect_sandbox(void)
 {
 	char path[64];
 	struct dirent *task;
@@ -749,19 +749,67 @@ START_TEST(gives_up_privileges)
 	closedir(dir);
 	ck_assert_uint_ge(tasks, 2);
 }
+
+START_TEST(gives_up_privileges)
+{
+	expect_sandbox();
+}
 END_TEST
 
 /* The ends that are nobody's fault, and beginnings that fail. No fixture. */
 
 START_TEST(ends_without_a_setup)
 {
+	struct fgv_prepared report;
 	unsigned lines;
 
 	vgpu_spawn(&vgpu);
+	if (_i > 0) {
+		vgpu_send_prepare(&vgpu, _i > 1 ? VGPU_MEMORY : 0);
+		vgpu_read_report(&vgpu, &report);
+	}
 	close(vgpu.control_fd);
 	vgpu.control_fd = -1;
 	ck_assert_int_eq(vgpu_finish(&vgpu, &lines), EXIT_SUCCESS);
 	ck_assert_uint_eq(lines, 0);
+}
+END_TEST
+
+/* All that it can do without a guest, it has done. */
+START_TEST(waits_in_its_sandbox)
+{
+	struct fgv_prepared report;
+	unsigned lines;
+
+	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
+	vgpu_read_report(&vgpu, &report);
+	ck_assert_uint_eq(report.status, CUDA_SUCCESS);
+	expect_sandbox();
+	vgpu_send_setup(&vgpu, NULL);
+	vgpu_read_welcome(&vgpu);
+	ck_assert_uint_eq(vgpu.welcome.status, CUDA_SUCCESS);
+	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_uint_eq(lines, 0);
+}
+END_TEST
+
+START_TEST(says_why_it_has_no_gpu)
+{
+	struct fgv_prepared report;
+	unsigned lines;
+
+	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, 0);
+	vgpu_read_report(&vgpu, &report);
+	ck_assert_uint_eq(report.status, CUDA_ERROR_INVALID_VALUE);
+	ck_assert_str_eq(report.reason, "soft device 0 can't be opened: CUDA error 1");
+	vgpu_send_setup(&vgpu, NULL);
+	vgpu_read_welcome(&vgpu);
+	ck_assert_uint_eq(vgpu.welcome.status, CUDA_ERROR_INVALID_VALUE);
+	ck_assert_str_eq(vgpu.welcome.text, report.reason);
+	ck_assert_int_eq(vgpu_finish(&vgpu, &lines), EXIT_FAILURE);
+	ck_assert_uint_eq(lines, 1);
 }
 END_TEST
 
@@ -771,6 +819,7 @@ START_TEST(attaches_lanes_with_care)
 	unsigned lines;
 
 	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
 	vgpu_send_setup(&vgpu, NULL);
 	vgpu_read_welcome(&vgpu);
 	ck_assert_int_eq(pipe(pipe_fds), 0);
@@ -825,7 +874,7 @@ START_TEST(keeps_a_fault)
 	ck_assert_uint_eq(alloc(4096, &address), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fill(0, 1, 1, 4);
 	ck_assert_uint_eq(device_sync(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), FGV_EXIT_FAULT);
 	ck_assert_uint_le(lines, 1);
 }
 END_TEST
@@ -850,6 +899,7 @@ START_TEST(says_why_it_cannot_begin)
 	unsigned lines;
 
 	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
 	vgpu_right_setup(&vgpu, &wrong);
 	switch (_i) {
 	case 0:
@@ -902,7 +952,9 @@ int main(void)
 	tcase_add_test(work, sleeps_and_wakes);
 	tcase_add_test(work, gives_up_privileges);
 	tcase_set_timeout(ends, 120);
-	tcase_add_test(ends, ends_without_a_setup);
+	tcase_add_loop_test(ends, ends_without_a_setup, 0, 3);
+	tcase_add_test(ends, waits_in_its_sandbox);
+	tcase_add_test(ends, says_why_it_has_no_gpu);
 	tcase_add_test(ends, attaches_lanes_with_care);
 	tcase_add_test(ends, ends_with_the_daemon);
 	tcase_add_loop_test(ends, ends_over_a_kernel_without_end, 0, 2);

@@ -503,6 +503,7 @@ START_TEST(disconnects_at_the_beginning)
 	unsigned lines;
 
 	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
 	vgpu_send_setup(&vgpu, NULL);
 	if (_i == 1)
 		poll(NULL, 0, 50);

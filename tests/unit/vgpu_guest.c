@@ -146,8 +146,6 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.program = "test",
 		.session = 7,
 		.account = 2,
-		.soft = 1,
-		.soft_memory_bytes = VGPU_MEMORY,
 		.window_len = layout.len,
 		.lanes_off = layout.lanes_off,
 		.arena_off = layout.arena_off,
@@ -196,7 +194,6 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
 	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
-	fds[FGV_SETUP_SOFT_DEVICE] = vgpu->soft_fd;
 	ck_assert_int_ge(fds[FGV_SETUP_WINDOW], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_DOORBELL], 0);
 	send_fds(vgpu->control_fd, setup ? setup : &right, sizeof(right), fds, FGV_SETUP_FDS);
@@ -219,6 +216,19 @@ static bool await_input(struct vgpu *vgpu, int fd)
 		ck_assert_msg(waited_ms < PATIENCE_MS, "the vGPU process says nothing");
 	}
 	return true;
+}
+
+void vgpu_send_prepare(struct vgpu *vgpu, uint64_t memory_bytes)
+{
+	const struct fgv_prepare prepare = {.soft = 1, .soft_memory_bytes = memory_bytes};
+
+	send_fds(vgpu->control_fd, &prepare, sizeof(prepare), &vgpu->soft_fd, 1);
+}
+
+void vgpu_read_report(struct vgpu *vgpu, struct fgv_prepared *report)
+{
+	ck_assert(await_input(vgpu, vgpu->control_fd));
+	ck_assert_int_eq(recv(vgpu->control_fd, report, sizeof(*report), 0), sizeof(*report));
 }
 
 void vgpu_read_welcome(struct vgpu *vgpu)
@@ -291,6 +301,7 @@ static void attach_lane(struct vgpu *vgpu, uint32_t number)
 void vgpu_start(struct vgpu *vgpu)
 {
 	vgpu_spawn(vgpu);
+	vgpu_send_prepare(vgpu, VGPU_MEMORY);
 	vgpu_send_setup(vgpu, NULL);
 	vgpu_read_welcome(vgpu);
 	ck_assert_msg(vgpu->welcome.status == CUDA_SUCCESS, "refused: %s", vgpu->welcome.text);

@@ -41,8 +41,11 @@ struct vgpu {
 	struct vgpu_lane lanes[VGPU_LANES];
 };
 
-/* The process, without a setup. */
+/* The process, which has been told nothing. */
 void vgpu_spawn(struct vgpu *vgpu);
+/* Has it open a soft GPU with so much memory; and what it says of that. */
+void vgpu_send_prepare(struct vgpu *vgpu, uint64_t memory_bytes);
+void vgpu_read_report(struct vgpu *vgpu, struct fgv_prepared *report);
 /* Sends the setup; @setup NULL: a right one. */
 void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup);
 void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup);

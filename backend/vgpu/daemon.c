@@ -1,0 +1,76 @@
+/*
+ * The daemon's two messages and the one answer; see daemon.h.
+ */
+#define _GNU_SOURCE
+#include "backend/vgpu/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "backend/vgpu/session.h"
+
+/* Takes the @count descriptors out of a message, in their order. */
+static int take_fds(struct msghdr *msg, int *fds, size_t count)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+
+	if (!head)
+		return count ? -EBADMSG : 0;
+	if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
+	    head->cmsg_len != CMSG_LEN(count * sizeof(int)))
+		return -EBADMSG;
+	memcpy(fds, CMSG_DATA(head), count * sizeof(int));
+	return 0;
+}
+
+/* Waits for @len bytes at @data; @msg is left with the descriptors that came with them. */
+static int receive(void *data, size_t len, struct msghdr *msg)
+{
+	struct iovec part = {data, len};
+	ssize_t got;
+
+	msg->msg_iov = &part;
+	msg->msg_iovlen = 1;
+	do {
+		got = recvmsg(FGV_CONTROL_FD, msg, MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return got < 0 ? -errno : -ECONNRESET;
+	return (size_t)got != len || (msg->msg_flags & (MSG_CTRUNC | MSG_TRUNC)) ? -EBADMSG : 0;
+}
+
+int fgv_daemon_await_prepare(struct fgv_session *session)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_control = &control, .msg_controllen = sizeof(control)};
+	int err = receive(&session->prepare, sizeof(session->prepare), &msg);
+
+	return err ? err : take_fds(&msg, &session->soft_device_fd, session->prepare.soft ? 1 : 0);
+}
+
+int fgv_daemon_await_setup(struct fgv_session *session)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_control = &control, .msg_controllen = sizeof(control)};
+	int err = receive(&session->setup, sizeof(session->setup), &msg);
+
+	session->setup.vm[FGV_NAME_MAX - 1] = '\0';
+	session->setup.program[FGV_NAME_MAX - 1] = '\0';
+	return err ? err : take_fds(&msg, session->fds, FGV_SETUP_FDS);
+}
+
+void fgv_daemon_report(const struct fgv_session *session, CUresult status)
+{
+	struct fgv_prepared report = {.status = status};
+
+	snprintf(report.reason, sizeof(report.reason), "%s", session->reason);
+	/* Fails where the daemon has gone; the waiting that follows notices. */
+	send(FGV_CONTROL_FD, &report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
+}

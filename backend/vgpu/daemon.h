@@ -1,0 +1,23 @@
+/*
+ * What comes from the daemon on FGV_CONTROL_FD, and what it is told (backend/shared.h).
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_DAEMON_H
+#define FGV_VGPU_DAEMON_H
+
+#include <cuda.h>
+
+struct fgv_session;
+
+/*
+ * Wait for the two messages. 0; -ECONNRESET: the daemon has no use for this process any more;
+ * -EBADMSG and others: what came is wrong.
+ */
+int fgv_daemon_await_prepare(struct fgv_session *session);
+int fgv_daemon_await_setup(struct fgv_session *session);
+
+/* How opening the GPU went; the session's reason says why it failed. */
+void fgv_daemon_report(const struct fgv_session *session, CUresult status);
+
+#endif
