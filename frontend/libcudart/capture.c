@@ -156,19 +156,12 @@ static void leave(struct captured_stream *stream)
 	free_stream(stream);
 }
 
-static void leave_all(struct capture *capture)
+static void leave_all(const struct capture *capture)
 {
-	struct captured_stream **link = &state.streams;
-
-	while (*link) {
-		struct captured_stream *stream = *link;
-
-		if (stream->capture != capture) {
-			link = &stream->next;
-			continue;
-		}
-		*link = stream->next;
-		free_stream(stream);
+	for (struct captured_stream *each = state.streams, *next; each; each = next) {
+		next = each->next;
+		if (each->capture == capture)
+			leave(each);
 	}
 }
 
