@@ -66,7 +66,6 @@ class Way:
     context: str = "isolated"
     slice_ms: object = None      # None: the daemon's default
     cosched: bool = True
-    more: str = ""               # of the daemon's configuration
     warm: int = 0                # processes kept ready, which open the GPU while others use it
 
     def __str__(self):
@@ -81,7 +80,7 @@ class Way:
         length = "" if self.slice_ms is None else f'slice = "{self.slice_ms * 1000:.0f}us";'
         alone = "" if self.cosched else 'cosched = "off";'
         return (f'policy = "{self.policy}"; context = "{self.context}"; warm = {self.warm}; '
-                f'{length} {alone} {self.more}')
+                f'{length} {alone}')
 
 
 @dataclasses.dataclass(frozen=True)

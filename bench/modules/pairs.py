@@ -2,7 +2,8 @@
 lowest and highest, and what FairGV's are to native, each formed between neighbours.
 
 FairGV is a daemon of its own with one VM, as an administrator would have it: scheduling is
-on, and the daemon was there before the programs. Where the driver cannot be used, FairGV
+on, and the daemon was there before the programs; but it keeps no process ready, unless that is
+measured, as the next would open the GPU meanwhile. Where the driver cannot be used, FairGV
 alone is measured, on the soft GPU, at sizes that suit it.
 """
 import dataclasses
@@ -12,7 +13,7 @@ import time
 
 from common import (BUILD, RUN, Unable, last_line, native_environment, number, positive,
                     print_columns, spread, summary, words)
-from experiment import Backend, Job
+from experiment import PATIENCE_S, Backend, Job
 from experiment import Way as Schedule
 
 VM = "vm1"
@@ -82,9 +83,9 @@ def through(host):
 class Pair:
     """The ways that can be used here, and the daemon of one of them; a context manager."""
 
-    def __init__(self, options, settings="", warm=0):
+    def __init__(self, options, warm=0):
         self.repeat, self.ways, self.note = options.repeat, [], None
-        self.host = None if options.native_only else Backend(Schedule(more=settings, warm=warm),
+        self.host = None if options.native_only else Backend(Schedule(warm=warm),
                                                              [Job(VM, 1, None)], options.gpu)
         self.soft = bool(self.host) and self.host.device.startswith("soft GPU")
         if self.soft:
@@ -106,7 +107,10 @@ class Pair:
 
     def await_warm(self):
         """Until the daemon has a process that is ready, and nothing else is going on."""
+        deadline = time.monotonic() + PATIENCE_S
         while self.host and not self.host.stat()["gpus"][0]["warm"]:
+            if time.monotonic() > deadline:
+                raise Unable(f"no process gets ready: {last_line(self.host.log(), 'no reason')}")
             time.sleep(0.05)
 
     def __enter__(self):

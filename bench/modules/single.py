@@ -38,7 +38,12 @@ START = {
     "first_call": Measurement("first CUDA call", Target("fairgv", 50)),
     "first_kernel": Measurement("first kernel, until it is done"),
     "process": Measurement("the whole process"),
+    "first_call_cold": Measurement("first CUDA call, no process was ready"),
+    "first_kernel_cold": Measurement("first kernel then"),
+    "process_cold": Measurement("the whole process then"),
 }
+# Processes that the daemon keeps ready, by how the rows' names end.
+STARTS = {"": 1, "_cold": 0}
 
 
 def copy_measurement(name):
@@ -82,18 +87,23 @@ def alloc(options):
     return single(options, ALLOC.get)
 
 
-def start_once(pair, way):
-    pair.await_warm()
+def start_once(pair, way, ending):
+    if STARTS[ending]:
+        pair.await_warm()
     began = time.monotonic()
     lines = way.run(BUILD / "bench/start")
     passed_ms = (time.monotonic() - began) * 1e3
-    return {**figures_of(lines), "process": (passed_ms, "ms")}
+    figures = {**figures_of(lines), "process": (passed_ms, "ms")}
+    return {name + ending: figure for name, figure in figures.items()}
 
 
 def start(options):
-    with Pair(options, warm=1) as pair:
-        runs = pair.in_turns(lambda way: start_once(pair, way))
-        return pair.result(pair.rows(runs, START.get))
+    rows = []
+    for ending, warm in STARTS.items():
+        with Pair(options, warm) as pair:
+            runs = pair.in_turns(lambda way: start_once(pair, way, ending))
+            rows += pair.rows(runs, START.get)
+    return pair.result(rows)
 
 
 def add_words(measurements):
