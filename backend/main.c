@@ -25,13 +25,13 @@
 #include "backend/loop.h"
 #include "backend/mps.h"
 #include "backend/mps_keeper.h"
+#include "backend/options.h"
 #include "backend/qmp.h"
 #include "backend/session.h"
 #include "backend/transport.h"
 #include "backend/vm.h"
 #include "backend/warm.h"
 #include "common/log.h"
-#include "common/options.h"
 #include "common/util.h"
 #include "qemu-device/herald.h"
 #include "qemu-device/ivshmem.h"
@@ -45,17 +45,7 @@
 /* The first use of the driver may take seconds for each GPU. */
 #define MPS_READY_MS 30000
 
-#define EXIT_USAGE 2
-
 static const char builtin_config[] = "vms = ( { name = \"default\"; } );";
-
-struct options {
-	const char *config_path; /* NULL: the built-in one */
-	const char *socket;
-	int ready_fd;
-	int private_fd;
-	bool check;
-};
 
 static struct {
 	struct fgv_config config;
@@ -76,68 +66,6 @@ static struct {
 	struct fgv_mps mps;
 	uint64_t ending_ns; /* not 0: since when */
 } backend;
-
-static const char usage[] =
-	"usage: fairgv-backend [OPTION]...\n"
-	"  --config FILE   the configuration (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
-	"  --socket PATH   where programs connect, instead of the configured socket;\n"
-	"                  fairgvctl then connects at PATH.control\n"
-	"  --check         read the configuration, look for the GPUs, say what is wrong\n"
-	"  --ready-fd N    write a line with the GPUs' names when programs may connect\n"
-	"  --private N     serve one user until descriptor N is closed (fairgv-run)\n"
-	"  --version       print the version\n"
-	"  --help          print this\n";
-
-static int parse_fd(const char *option, const char *text)
-{
-	char *end;
-	long fd = strtol(text, &end, 10);
-
-	if (!*text || *end || fd < 0 || fd > INT_MAX || fcntl((int)fd, F_GETFD) < 0) {
-		fgv_error("--%s %s: no open descriptor", option, text);
-		exit(EXIT_USAGE);
-	}
-	return (int)fd;
-}
-
-static void parse_options(int argc, char **argv, struct options *options)
-{
-	static const struct option table[] = {
-		{"config", required_argument, NULL, 'c'},
-		{"socket", required_argument, NULL, 's'},
-		{"ready-fd", required_argument, NULL, 'r'},
-		{"private", required_argument, NULL, 'p'},
-		{"check", no_argument, NULL, 'k'},
-		FGV_OPTIONS_END,
-	};
-	static const struct fgv_options command_line = {
-		.usage = usage, .table = table, .order = "", .refusal = EXIT_USAGE};
-	int option;
-
-	*options = (struct options){.ready_fd = -1, .private_fd = -1};
-	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
-		switch (option) {
-		case 'c':
-			options->config_path = optarg;
-			break;
-		case 's':
-			options->socket = optarg;
-			break;
-		case 'r':
-			options->ready_fd = parse_fd("ready-fd", optarg);
-			break;
-		case 'p':
-			options->private_fd = parse_fd("private", optarg);
-			break;
-		case 'k':
-			options->check = true;
-			break;
-		}
-	}
-	fgv_options_end(&command_line, argc, argv);
-	if (!options->config_path && options->private_fd < 0)
-		options->config_path = FGV_SYSCONFDIR "/fairgv/backend.conf";
-}
 
 /* What the starter left open stays here: no vGPU process inherits it. */
 static void seal_descriptors(void)
@@ -238,7 +166,7 @@ static int watch_lifetime(int fd)
 	return fgv_loop_add(backend.loop, &backend.lifetime, EPOLLIN);
 }
 
-static int start_loop(const struct options *options)
+static int start_loop(const struct fgv_backend_options *options)
 {
 	int ret;
 
@@ -295,7 +223,7 @@ static int start_vms(void)
 }
 
 /* Reads the configuration and finds the devices. Its errors speak for themselves. */
-static int start_config(const struct options *options)
+static int start_config(const struct fgv_backend_options *options)
 {
 	char why[1024], choice[512];
 	int ret;
@@ -487,7 +415,7 @@ static void remove_folder(const char *socket)
 	free(copy);
 }
 
-static int run(const struct options *options)
+static int run(const struct fgv_backend_options *options)
 {
 	const char *socket = options->socket ? options->socket : backend.config.socket;
 	int ret = fgv_devices_start(&backend.devices, &backend.config);
@@ -530,7 +458,7 @@ stop_devices:
 
 int main(int argc, char **argv)
 {
-	struct options options;
+	struct fgv_backend_options options;
 	int ret;
 
 	if (fgv_mps_keeper_asked(argc, argv))
@@ -540,7 +468,7 @@ int main(int argc, char **argv)
 	fgv_log_init("fairgv-backend");
 	fgv_mps_hide();
 	signal(SIGCHLD, SIG_DFL); /* where it is inherited as ignored, nothing can be waited for */
-	parse_options(argc, argv, &options);
+	fgv_backend_options_parse(argc, argv, &options);
 	seal_descriptors();
 	ret = start_config(&options);
 	if (ret)
