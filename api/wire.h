@@ -30,7 +30,7 @@
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 6
+#define FGV_WIRE_VERSION 7
 
 #define FGV_SLOT_BYTES	   64
 #define FGV_SLOT_INLINE	   40
@@ -186,7 +186,7 @@ struct fgv_function_info {
 	uint32_t param_count;
 	uint32_t param_bytes;	/* of all parameters, each padded to 8 */
 	int32_t attributes[FGV_FUNCTION_ATTRIBUTES];	/* by CUfunction_attribute */
-	uint32_t param_sizes[];
+	uint32_t param_sizes[];	/* then as many offsets, as the GPU has them */
 };
 _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 

@@ -73,10 +73,13 @@ static void fill_info(struct softgpu_function_info *info, const struct code *cod
 {
 	int *a = info->attributes;
 
-	for (uint32_t i = 0; i < code->params_count; i++)
+	for (uint32_t i = 0; i < code->params_count; i++) {
 		sizes[i] = code->params[i].bytes;
+		sizes[code->params_count + i] = code->params[i].offset;
+	}
 	info->param_count = code->params_count;
 	info->param_sizes = sizes;
+	info->param_offsets = sizes + code->params_count;
 	a[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] =
 		code->max_threads ? (int)code->max_threads : THREADS_MAX;
 	a[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] = (int)code->shared_bytes;
@@ -108,7 +111,7 @@ CUresult softgpu_module_function(struct softgpu_module *module, const char *name
 		}
 	}
 	f = calloc(1, sizeof(*f));
-	sizes = calloc(s->code->params_count + 1, sizeof(*sizes));
+	sizes = calloc(2 * s->code->params_count + 1, sizeof(*sizes));
 	if (!f || !sizes) {
 		free(f);
 		free(sizes);
@@ -134,6 +137,17 @@ CUresult softgpu_module_global(struct softgpu_module *module, const char *name, 
 	*address = s->value;
 	*bytes = s->bytes;
 	return CUDA_SUCCESS;
+}
+
+void softgpu_module_kernels(const struct softgpu_module *module,
+			    void (*each)(const char *name, void *arg), void *arg)
+{
+	const struct program *program = module->program;
+
+	for (uint32_t i = 0; i < program->functions_count; i++) {
+		if (program->functions[i]->entry)
+			each(program->functions[i]->name, arg);
+	}
 }
 
 const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function)

@@ -77,10 +77,14 @@ CUresult softgpu_module_function(struct softgpu_module *module, const char *name
 				 struct softgpu_function **function);
 CUresult softgpu_module_global(struct softgpu_module *module, const char *name,
 			       uint64_t *address, size_t *bytes);
+/* Calls @each with the names of all kernels. */
+void softgpu_module_kernels(const struct softgpu_module *module,
+			    void (*each)(const char *name, void *arg), void *arg);
 
 struct softgpu_function_info {
 	unsigned param_count;
 	const uint32_t *param_sizes;	/* bytes each; lives as long as the module */
+	const uint32_t *param_offsets;	/* where each lies among the parameters; the same */
 	int attributes[CU_FUNC_ATTRIBUTE_MAX];
 };
 const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function);

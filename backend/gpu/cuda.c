@@ -274,12 +274,13 @@ static CUresult cuda_module_function(struct fgv_gpu *gpu, struct fgv_gpu_module 
 }
 
 static CUresult cuda_function_param(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
-				    unsigned index, uint32_t *bytes)
+				    unsigned index, uint32_t *offset, uint32_t *bytes)
 {
-	size_t offset = 0, size = 0;
+	size_t place = 0, size = 0;
 	CUresult status =
-		cuda_of(gpu)->driver->function_param((CUfunction)function, index, &offset, &size);
+		cuda_of(gpu)->driver->function_param((CUfunction)function, index, &place, &size);
 
+	*offset = (uint32_t)place;
 	*bytes = (uint32_t)size;
 	return status;
 }
@@ -453,6 +454,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.module_unload = cuda_module_unload,
 	.module_global = cuda_module_global,
 	.module_function = cuda_module_function,
+	.module_kernels = fgv_cuda_module_kernels,
 	.function_param = cuda_function_param,
 	.function_attribute = cuda_function_attribute,
 	.launch = cuda_launch,

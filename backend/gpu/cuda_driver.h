@@ -52,10 +52,13 @@
 	X(module_unload, cuModuleUnload)                                                           \
 	X(module_global, cuModuleGetGlobal)                                                        \
 	X(module_function, cuModuleGetFunction)                                                    \
+	X(module_function_count, cuModuleGetFunctionCount)                                         \
+	X(module_functions, cuModuleEnumerateFunctions)                                            \
 	X(link_create, cuLinkCreate)                                                               \
 	X(link_add, cuLinkAddData)                                                                 \
 	X(link_complete, cuLinkComplete)                                                           \
 	X(link_destroy, cuLinkDestroy)                                                             \
+	X(function_name, cuFuncGetName)                                                            \
 	X(function_param, cuFuncGetParamInfo)                                                      \
 	X(function_attribute, cuFuncGetAttribute)                                                  \
 	X(function_set_attribute, cuFuncSetAttribute)                                              \

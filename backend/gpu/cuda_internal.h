@@ -98,6 +98,8 @@ CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);
+CUresult fgv_cuda_module_kernels(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				 void (*each)(const char *name, void *arg), void *arg);
 bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
 
 CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,

@@ -5,6 +5,7 @@
  */
 #include "backend/gpu/cuda_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "backend/fatbin.h"
 #include "backend/gpu/placed.h"
@@ -165,4 +166,38 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 	fgv_cuda_note_image(cuda, image, len);
 	*module = (struct fgv_gpu_module *)loaded;
 	return CUDA_SUCCESS;
+}
+
+static CUresult name_each(struct cuda *cuda, const CUfunction *functions, unsigned count,
+			  void (*each)(const char *name, void *arg), void *arg)
+{
+	CUresult status = CUDA_SUCCESS;
+	const char *name;
+
+	for (unsigned i = 0; i < count && status == CUDA_SUCCESS; i++) {
+		status = cuda->driver->function_name(&name, functions[i]);
+		if (status == CUDA_SUCCESS)
+			each(name, arg);
+	}
+	return status;
+}
+
+CUresult fgv_cuda_module_kernels(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				 void (*each)(const char *name, void *arg), void *arg)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	unsigned count = 0;
+	CUfunction *functions;
+	CUresult status = cuda->driver->module_function_count(&count, (CUmodule)module);
+
+	if (status != CUDA_SUCCESS || count == 0)
+		return status;
+	functions = calloc(count, sizeof(CUfunction));
+	if (!functions)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = cuda->driver->module_functions(functions, count, (CUmodule)module);
+	if (status == CUDA_SUCCESS)
+		status = name_each(cuda, functions, count, each, arg);
+	free(functions);
+	return status;
 }

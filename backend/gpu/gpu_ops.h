@@ -145,9 +145,15 @@ struct fgv_gpu_ops {
 				  const char *name, uint64_t *address, uint64_t *bytes);
 	CUresult (*module_function)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
 				    const char *name, struct fgv_gpu_function **function);
-	/* Size of parameter @index; CUDA_ERROR_INVALID_VALUE behind the last one. */
+	/* Calls @each with the names of all kernels. */
+	CUresult (*module_kernels)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				   void (*each)(const char *name, void *arg), void *arg);
+	/*
+	 * Where parameter @index lies in the GPU's parameters, and its size;
+	 * CUDA_ERROR_INVALID_VALUE behind the last one.
+	 */
 	CUresult (*function_param)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
-				   unsigned index, uint32_t *bytes);
+				   unsigned index, uint32_t *offset, uint32_t *bytes);
 	CUresult (*function_attribute)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
 				       CUfunction_attribute attribute, int *value);
 	CUresult (*launch)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,

@@ -224,19 +224,28 @@ static CUresult soft_module_function(struct fgv_gpu *gpu, struct fgv_gpu_module 
 	return status;
 }
 
+static CUresult soft_module_kernels(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				    void (*each)(const char *name, void *arg), void *arg)
+{
+	(void)gpu;
+	softgpu_module_kernels((const struct softgpu_module *)module, each, arg);
+	return CUDA_SUCCESS;
+}
+
 static const struct softgpu_function_info *info_of(struct fgv_gpu_function *function)
 {
 	return softgpu_function_info((const struct softgpu_function *)function);
 }
 
 static CUresult soft_function_param(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
-				    unsigned index, uint32_t *bytes)
+				    unsigned index, uint32_t *offset, uint32_t *bytes)
 {
 	const struct softgpu_function_info *info = info_of(function);
 
 	(void)gpu;
 	if (index >= info->param_count)
 		return CUDA_ERROR_INVALID_VALUE;
+	*offset = info->param_offsets[index];
 	*bytes = info->param_sizes[index];
 	return CUDA_SUCCESS;
 }
@@ -463,6 +472,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.module_unload = soft_module_unload,
 	.module_global = soft_module_global,
 	.module_function = soft_module_function,
+	.module_kernels = soft_module_kernels,
 	.function_param = soft_function_param,
 	.function_attribute = soft_function_attribute,
 	.launch = soft_launch,

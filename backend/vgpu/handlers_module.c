@@ -155,11 +155,11 @@ static const char *name_of(const void *name, uint32_t len)
 /* Asks for the sizes of the parameters of @function, which has none of them yet. */
 static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
 {
-	uint32_t count = 0, bytes, *sizes = NULL;
+	uint32_t count = 0, offset, bytes, *sizes = NULL;
 	CUresult status;
 
-	while ((status = gpu->ops->function_param(gpu, function->function.gpu, count, &bytes)) ==
-	       CUDA_SUCCESS) {
+	while ((status = gpu->ops->function_param(gpu, function->function.gpu, count, &offset,
+						  &bytes)) == CUDA_SUCCESS) {
 		uint32_t *grown = NULL;
 
 		if (count < FGV_PARAMS_MAX && bytes <= FGV_DATA_MAX - function->function.args_len)
@@ -177,6 +177,18 @@ static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
 	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;
 }
 
+static CUresult write_offsets(struct fgv_gpu *gpu, const struct fgv_object *function, uint8_t *to)
+{
+	CUresult status = CUDA_SUCCESS;
+	uint32_t offset = 0, bytes;
+
+	for (uint32_t i = 0; i < function->function.param_count && status == CUDA_SUCCESS; i++) {
+		status = gpu->ops->function_param(gpu, function->function.gpu, i, &offset, &bytes);
+		memcpy(to + i * sizeof(offset), &offset, sizeof(offset));
+	}
+	return status;
+}
+
 /* Writes struct fgv_function_info to the guest's @info; *len is what it takes. */
 static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *function, uint8_t *info,
 			   uint64_t info_len, uint32_t *len)
@@ -187,7 +199,7 @@ static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *functio
 	};
 	size_t sizes_len = head.param_count * sizeof(uint32_t);
 
-	if (info_len < sizeof(head) + sizes_len)
+	if (info_len < sizeof(head) + 2 * sizes_len)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* What a driver does not know yet stays 0. */
 	for (int i = 0; i < FGV_FUNCTION_ATTRIBUTES; i++)
@@ -196,8 +208,8 @@ static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *functio
 	memcpy(info, &head, sizeof(head));
 	if (sizes_len > 0)
 		memcpy(info + sizeof(head), function->function.param_sizes, sizes_len);
-	*len = (uint32_t)(sizeof(head) + sizes_len);
-	return CUDA_SUCCESS;
+	*len = (uint32_t)(sizeof(head) + 2 * sizes_len);
+	return write_offsets(gpu, function, info + sizeof(head) + sizes_len);
 }
 
 CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
@@ -243,4 +255,34 @@ CUresult fgv_do_global_get(struct fgv_session *session, struct fgv_request *requ
 		return CUDA_ERROR_NOT_FOUND;
 	return session->gpu->ops->module_global(session->gpu, in->module->module.gpu, name,
 						&out->address, &out->size);
+}
+
+/* Where names are written, and how much all of them are. */
+struct names {
+	uint8_t *at;
+	uint64_t room;
+	uint64_t bytes;
+};
+
+static void write_name(const char *name, void *arg)
+{
+	struct names *names = arg;
+	size_t len = strlen(name) + 1;
+
+	if (names->bytes <= names->room && len <= names->room - names->bytes)
+		memcpy(names->at + names->bytes, name, len);
+	names->bytes += len;
+}
+
+CUresult fgv_do_module_kernels(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_module_kernels_in *in,
+			       struct fgv_module_kernels_out *out)
+{
+	struct names names = {.at = in->names, .room = in->names_len};
+	CUresult status = session->gpu->ops->module_kernels(session->gpu, in->module->module.gpu,
+							    write_name, &names);
+
+	(void)request;
+	out->bytes = names.bytes;
+	return status;
 }

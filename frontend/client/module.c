@@ -17,6 +17,12 @@
 #include "frontend/client/lane.h"
 #include "frontend/client/stats.h"
 
+/* Of a kernel's description: with the sizes and the offsets of its parameters. */
+#define INFO_MAX (sizeof(struct fgv_function_info) + 2 * FGV_PARAMS_MAX * sizeof(uint32_t))
+
+/* Room for names of kernels, at first. */
+#define NAMES_ROOM 4096u
+
 static uint64_t sum_parts(const struct fgv_image_part *parts, uint32_t count)
 {
 	uint64_t sum = 0;
@@ -167,13 +173,13 @@ static struct fgv_function_info *copy_info(const void *written, uint32_t len, ui
 	struct fgv_function_info *info;
 	uint64_t sum = 0;
 
-	if (len < sizeof(*info) || len > sizeof(*info) + FGV_PARAMS_MAX * sizeof(uint32_t))
+	if (len < sizeof(*info) || len > INFO_MAX)
 		return NULL;
 	info = malloc(len);
 	if (!info)
 		return NULL;
 	memcpy(info, written, len);
-	if (info->param_count != (len - sizeof(*info)) / sizeof(uint32_t)) {
+	if (info->param_count != (len - sizeof(*info)) / (2 * sizeof(uint32_t))) {
 		free(info);
 		return NULL;
 	}
@@ -189,15 +195,14 @@ static struct fgv_function_info *copy_info(const void *written, uint32_t len, ui
 
 static CUresult ask_for_kernel(struct fgv_lane *lane, struct fgv_kernel *kernel)
 {
-	const uint64_t room = sizeof(*kernel->info) + FGV_PARAMS_MAX * sizeof(uint32_t);
 	struct fgv_client *client = lane->client;
 	uint64_t off;
 	uint32_t len;
 	CUresult res;
 
-	if (fgv_arena_alloc(client->arena, room, &off))
+	if (fgv_arena_alloc(client->arena, INFO_MAX, &off))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = fgv_call_function_get(lane, kernel->module->handle, off, room, kernel->name,
+	res = fgv_call_function_get(lane, kernel->module->handle, off, INFO_MAX, kernel->name,
 				    (uint32_t)strlen(kernel->name), &kernel->function, &len);
 	if (!res) {
 		kernel->info = copy_info(client->window.base + off, len, &kernel->args_len);
@@ -271,4 +276,41 @@ CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 	res = load_module_locked(lane, module);
 	pthread_mutex_unlock(&module->mutex);
 	return res;
+}
+
+/* Room for @room bytes of names; *@bytes is what all of them are. */
+static CUresult ask_for_names(struct fgv_lane *lane, const struct fgv_module *module, uint64_t room,
+			      char **names, uint64_t *bytes)
+{
+	struct fgv_client *client = lane->client;
+	uint64_t off;
+	CUresult res;
+
+	*names = NULL;
+	if (fgv_arena_alloc(client->arena, room, &off))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = fgv_call_module_kernels(lane, module->handle, off, room, bytes);
+	if (!res && *bytes <= room) {
+		*names = malloc(*bytes + 1);
+		if (*names) {
+			memcpy(*names, client->window.base + off, *bytes);
+			(*names)[*bytes] = '\0';
+		} else {
+			res = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	fgv_arena_free(client->arena, off);
+	return res;
+}
+
+CUresult fgv_module_kernel_names(struct fgv_lane *lane, struct fgv_module *module, char **names,
+				 uint64_t *bytes)
+{
+	CUresult res = fgv_module_need(lane, module);
+
+	if (!res)
+		res = ask_for_names(lane, module, NAMES_ROOM, names, bytes);
+	if (!res && !*names)
+		res = ask_for_names(lane, module, *bytes, names, bytes);
+	return !res && !*names ? CUDA_ERROR_UNKNOWN : res;
 }

@@ -94,6 +94,10 @@ void fgv_registry_unload(struct fgv_lane *lane);
 CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel);
 CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable);
 
+/* The names of its kernels, each with a NUL and @bytes in all; for free(). */
+CUresult fgv_module_kernel_names(struct fgv_lane *lane, struct fgv_module *module, char **names,
+				 uint64_t *bytes);
+
 /* Loads @module itself, so that its managed variables have addresses. */
 CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module);
 

@@ -271,6 +271,29 @@ FGV_EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func)
 	return fgv_error_set(error);
 }
 
+/* The sizes are followed by the offsets. */
+static cudaError_t param_info(const void *func, size_t index, size_t *offset, size_t *size)
+{
+	const struct fgv_device_info *info;
+	struct fgv_kernel *kernel;
+	cudaError_t error = offset ? need(func, &kernel, &info) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	if (index >= kernel->info->param_count)
+		return cudaErrorInvalidValue;
+	*offset = kernel->info->param_sizes[kernel->info->param_count + index];
+	if (size)
+		*size = kernel->info->param_sizes[index];
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex,
+					    size_t *paramOffset, size_t *paramSize)
+{
+	return fgv_error_set(param_info(func, paramIndex, paramOffset, paramSize));
+}
+
 /* What stands for a kernel may take the place of the program's function wherever one is asked for.
  */
 FGV_EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr)

@@ -129,9 +129,11 @@ static cudaError_t load_data(cudaLibrary_t *library, const void *code)
 }
 
 /* That the code is kept unchanged is no more than a promise; what else there is says what to do. */
-static cudaError_t check_options(unsigned jit_count, const enum cudaLibraryOption *options,
-				 unsigned count)
+static cudaError_t check(const cudaLibrary_t *library, const void *source, unsigned jit_count,
+			 const enum cudaLibraryOption *options, unsigned count)
 {
+	if (!library || !source)
+		return cudaErrorInvalidValue;
 	if (jit_count)
 		return FGV_NOT_SUPPORTED("options of the compiler in cudaLibraryLoadData");
 	if (count && !options)
@@ -150,11 +152,9 @@ FGV_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *c
 					   void **libraryOptionValues,
 					   unsigned int numLibraryOptions)
 {
-	cudaError_t error = library && code ? cudaSuccess : cudaErrorInvalidValue;
+	cudaError_t error = check(library, code, numJitOptions, libraryOptions, numLibraryOptions);
 
 	(void)jitOptions, (void)jitOptionsValues, (void)libraryOptionValues;
-	if (!error)
-		error = check_options(numJitOptions, libraryOptions, numLibraryOptions);
 	if (!error)
 		error = load_data(library, code);
 	return fgv_error_set(error);
@@ -204,11 +204,10 @@ FGV_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const cha
 					       void **libraryOptionValues,
 					       unsigned int numLibraryOptions)
 {
-	cudaError_t error = library && fileName ? cudaSuccess : cudaErrorInvalidValue;
+	cudaError_t error =
+		check(library, fileName, numJitOptions, libraryOptions, numLibraryOptions);
 
 	(void)jitOptions, (void)jitOptionsValues, (void)libraryOptionValues;
-	if (!error)
-		error = check_options(numJitOptions, libraryOptions, numLibraryOptions);
 	if (!error)
 		error = load_file(library, fileName);
 	return fgv_error_set(error);
@@ -292,4 +291,80 @@ FGV_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibr
 					    const char *name)
 {
 	return fgv_error_set(get_global(dptr, bytes, library, name));
+}
+
+/* The names of the library's kernels, for free(), and the module that they are in. */
+static cudaError_t list_kernels(cudaLibrary_t library, struct fgv_module **module, char **names,
+				uint64_t *bytes)
+{
+	struct fgv_lane *lane;
+	cudaError_t error;
+
+	*module = module_of(library);
+	if (!*module)
+		return cudaErrorInvalidResourceHandle;
+	error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_module_kernel_names(lane, *module, names, bytes));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+static cudaError_t count_kernels(unsigned *count, cudaLibrary_t library)
+{
+	struct fgv_module *module;
+	uint64_t bytes;
+	char *names;
+	cudaError_t error =
+		count ? list_kernels(library, &module, &names, &bytes) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	*count = 0;
+	for (uint64_t at = 0; at < bytes; at += strlen(names + at) + 1)
+		(*count)++;
+	free(names);
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)
+{
+	return fgv_error_set(count_kernels(count, lib));
+}
+
+static cudaError_t enumerate_kernels(cudaKernel_t *kernels, unsigned room, cudaLibrary_t library)
+{
+	struct fgv_module *module;
+	uint64_t bytes, at = 0;
+	char *names;
+	cudaError_t error = kernels && room ? list_kernels(library, &module, &names, &bytes)
+					    : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	for (unsigned i = 0; i < room && at < bytes && !error; i++) {
+		kernels[i] = (cudaKernel_t)fgv_registry_kernel_named(module, names + at);
+		if (!kernels[i])
+			error = cudaErrorMemoryAllocation;
+		at += strlen(names + at) + 1;
+	}
+	free(names);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels,
+						   cudaLibrary_t lib)
+{
+	return fgv_error_set(enumerate_kernels(kernels, numKernels, lib));
+}
+
+/* Functions that run on both sides are of GPUs that read the program's own memory. */
+FGV_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library,
+						     const char *symbol)
+{
+	if (!fptr || !symbol)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(module_of(library) ? cudaErrorSymbolNotFound
+						: cudaErrorInvalidResourceHandle);
 }

@@ -22,6 +22,10 @@ static const char code[] = R"(
 	st.global.u32 [%rd1], %r1;
 	ret;
 }
+.visible .entry nothing()
+{
+	ret;
+}
 )";
 
 static void launch(cudaKernel_t kernel, int *to, int much)
@@ -29,6 +33,33 @@ static void launch(cudaKernel_t kernel, int *to, int much)
 	void *args[] = {&to, &much};
 
 	CUDA(cudaLaunchKernel((const void *)kernel, 1, 1, args, 0, 0));
+}
+
+/* Of two kernels, whichever comes first. */
+static void list(cudaLibrary_t library)
+{
+	cudaKernel_t kernels[3] = {}, one[1] = {}, add, nothing;
+	const char *name;
+	unsigned count = 0;
+	void *function;
+
+	CUDA(cudaLibraryGetKernelCount(&count, library));
+	EXPECT_EQ(2, count);
+	CUDA(cudaLibraryEnumerateKernels(kernels, 3, library));
+	CUDA(cudaLibraryEnumerateKernels(one, 1, library));
+	EXPECT(one[0] == kernels[0] || one[0] == kernels[1]);
+	EXPECT(kernels[0] && kernels[1] && kernels[0] != kernels[1] && !kernels[2]);
+	CUDA(cudaLibraryGetKernel(&add, library, "add"));
+	EXPECT(kernels[0] == add || kernels[1] == add);
+	CUDA(cudaLibraryGetKernel(&nothing, library, "nothing"));
+	EXPECT(kernels[0] == nothing || kernels[1] == nothing);
+	CUDA(cudaFuncGetName(&name, (const void *)kernels[0]));
+	EXPECT(!strcmp(name, kernels[0] == add ? "add" : "nothing"));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaLibraryGetKernelCount(NULL, library));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaLibraryEnumerateKernels(NULL, 1, library));
+	EXPECT_CODE(cudaErrorSymbolNotFound,
+		    cudaLibraryGetUnifiedFunction(&function, library, "add"));
+	cudaGetLastError();
 }
 
 static void use(cudaLibrary_t library)
@@ -71,6 +102,7 @@ static void test_data(void)
 	CUDA(cudaLibraryLoadData(&library, copy, NULL, NULL, 0, NULL, NULL, 0));
 	memset(copy, 'x', sizeof(code) - 1);
 	free(copy);
+	list(library);
 	use(library);
 	CUDA(cudaLibraryUnload(library));
 	/* A second time it begins anew. */

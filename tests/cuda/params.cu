@@ -113,6 +113,26 @@ static void expect_right(unsigned long long *wrong, const char *kernel)
 	CUDA(cudaMemset(wrong, 0, sizeof(*wrong)));
 }
 
+static void test_layout(void)
+{
+	static const size_t places[][2] = {{0, 8},  {8, 1},  {9, 1},  {10, 2}, {12, 1},
+					   {16, 4}, {20, 1}, {24, 8}, {32, 4}, {36, 2},
+					   {40, 8}, {48, 1}, {56, 8}};
+	size_t offset, size;
+
+	for (size_t i = 0; i < 13; i++) {
+		CUDA(cudaFuncGetParamInfo((const void *)scalars, i, &offset, &size));
+		EXPECT_EQ(places[i][0], offset);
+		EXPECT_EQ(places[i][1], size);
+	}
+	EXPECT_CODE(cudaErrorInvalidValue,
+		    cudaFuncGetParamInfo((const void *)scalars, 13, &offset, &size));
+	CUDA(cudaFuncGetParamInfo((const void *)large, 1, &offset, &size));
+	EXPECT_EQ(8, offset);
+	EXPECT_EQ(4000, size);
+	cudaGetLastError();
+}
+
 int main(void)
 {
 	struct hundred h = make_hundred();
@@ -139,6 +159,7 @@ int main(void)
 	expect_right(wrong, "large");
 	changes<<<1, 64>>>(wrong, h, 100);
 	expect_right(wrong, "changes");
+	test_layout();
 	CUDA(cudaFree(wrong));
 	return 0;
 }

@@ -256,9 +256,20 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 	info->param_count = kernels[k].count;
 	memcpy(info->attributes, host.function_attributes, sizeof(info->attributes));
 	memcpy(info->param_sizes, kernels[k].sizes, kernels[k].count * sizeof(uint32_t));
-	out->info_len = (uint32_t)(sizeof(*info) + kernels[k].count * sizeof(uint32_t));
+	for (uint32_t i = 0; i < kernels[k].count; i++)
+		info->param_sizes[kernels[k].count + i] = 128 * i;
+	out->info_len = (uint32_t)(sizeof(*info) + 2 * kernels[k].count * sizeof(uint32_t));
 	out->function = add_object(FGV_KIND_FUNCTION);
 	strcpy(host.objects[out->function].name, kernels[k].name);
+	return status_of(request);
+}
+
+CUresult fgv_do_module_kernels(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_module_kernels_in *in,
+			       struct fgv_module_kernels_out *out)
+{
+	UNUSED, (void)in;
+	out->bytes = 0;
 	return status_of(request);
 }
 

@@ -472,6 +472,9 @@ START_TEST(tells_of_functions_and_variables)
 	ck_assert_uint_eq(info->param_sizes[0], 8);
 	ck_assert_uint_eq(info->param_sizes[1], 4);
 	ck_assert_uint_eq(info->param_sizes[2], 1);
+	ck_assert_uint_eq(info->param_sizes[3], 0);
+	ck_assert_uint_eq(info->param_sizes[4], 8);
+	ck_assert_uint_eq(info->param_sizes[5], 12);
 	ck_assert_int_gt(info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK], 0);
 	head.module = module;
 	memcpy(message, &head, sizeof(head));
@@ -481,6 +484,27 @@ START_TEST(tells_of_functions_and_variables)
 	ck_assert_uint_eq(variable.size, 4);
 	ck_assert_uint_eq(copy_out(variable.address, 4, 0), CUDA_SUCCESS);
 	ck_assert_uint_eq(*(uint32_t *)vgpu_arena(&vgpu, 0), 5);
+}
+END_TEST
+
+START_TEST(names_kernels)
+{
+	struct fgv_module_kernels_request request = {.names_off = vgpu.window.arena_off};
+	struct fgv_module_kernels_reply reply = {0};
+	char *names = vgpu_arena(&vgpu, 0);
+
+	ck_assert_uint_eq(load_ptx(add_ptx, &request.module), CUDA_SUCCESS);
+	request.names_len = 3;
+	memset(names, 'x', 8);
+	ck_assert_uint_eq(call(FGV_OP_MODULE_KERNELS, &request, sizeof(request), &reply),
+			  CUDA_SUCCESS);
+	ck_assert_uint_eq(reply.bytes, 4);
+	ck_assert_mem_eq(names, "xxxxxxxx", 8);
+	request.names_len = 4;
+	ck_assert_uint_eq(call(FGV_OP_MODULE_KERNELS, &request, sizeof(request), &reply),
+			  CUDA_SUCCESS);
+	ck_assert_uint_eq(reply.bytes, 4);
+	ck_assert_mem_eq(names, "add\0xxxx", 8);
 }
 END_TEST
 
@@ -940,6 +964,7 @@ int main(void)
 	tcase_add_test(work, places_nothing_wrong);
 	tcase_add_test(work, launches);
 	tcase_add_test(work, tells_of_functions_and_variables);
+	tcase_add_test(work, names_kernels);
 	tcase_add_test(work, refuses_modules);
 	tcase_add_test(work, unloads_functions_with_their_module);
 	tcase_add_test(work, checks_a_launch);
