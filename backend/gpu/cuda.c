@@ -297,17 +297,24 @@ static CUresult cuda_function_attribute(struct fgv_gpu *gpu, struct fgv_gpu_func
  */
 #define SHARED_UNASKED (48u * 1024)
 
+CUresult fgv_cuda_allow_shared(struct cuda *cuda, struct fgv_gpu_function *function,
+			       uint32_t shared_bytes)
+{
+	if (shared_bytes <= SHARED_UNASKED)
+		return CUDA_SUCCESS;
+	return cuda->driver->function_set_attribute((CUfunction)function,
+						    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+						    (int)fgv_min_u64(shared_bytes, INT_MAX));
+}
+
 /* Makes *@stream the one to launch in, and lets the function have so much shared memory. */
 static CUresult begin_launch(struct cuda *cuda, struct fgv_gpu_function *function,
 			     uint32_t shared_bytes, struct fgv_gpu_stream **stream)
 {
 	CUresult status = begin(cuda, stream);
 
-	if (status == CUDA_SUCCESS && shared_bytes > SHARED_UNASKED)
-		status = cuda->driver->function_set_attribute(
-			(CUfunction)function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-			(int)fgv_min_u64(shared_bytes, INT_MAX));
-	return status;
+	return status == CUDA_SUCCESS ? fgv_cuda_allow_shared(cuda, function, shared_bytes)
+				      : status;
 }
 
 static CUresult cuda_launch(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
@@ -459,6 +466,9 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.function_attribute = cuda_function_attribute,
 	.launch = cuda_launch,
 	.launch_cooperative = cuda_launch_cooperative,
+	.launch_clusters = fgv_cuda_launch_clusters,
+	.clusters_active = fgv_cuda_clusters_active,
+	.clusters_largest = fgv_cuda_clusters_largest,
 	.stream_create = fgv_cuda_stream_create,
 	.stream_destroy = fgv_cuda_stream_destroy,
 	.stream_query = cuda_stream_query,

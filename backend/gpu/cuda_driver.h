@@ -64,6 +64,9 @@
 	X(function_set_attribute, cuFuncSetAttribute)                                              \
 	X(launch, cuLaunchKernel)                                                                  \
 	X(launch_cooperative, cuLaunchCooperativeKernel)                                           \
+	X(launch_extended, cuLaunchKernelEx)                                                       \
+	X(clusters_active, cuOccupancyMaxActiveClusters)                                           \
+	X(clusters_largest, cuOccupancyMaxPotentialClusterSize)                                    \
 	X(stream_create, cuStreamCreateWithPriority)                                               \
 	X(stream_destroy, cuStreamDestroy)                                                         \
 	X(stream_query, cuStreamQuery)                                                             \

@@ -84,6 +84,10 @@ void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len);
 void fgv_cuda_flush_stream(struct cuda *cuda, CUstream stream);
 void fgv_cuda_flush_event(struct cuda *cuda, CUevent event);
 
+/* Lets a kernel have so much dynamic shared memory. */
+CUresult fgv_cuda_allow_shared(struct cuda *cuda, struct fgv_gpu_function *function,
+			       uint32_t shared_bytes);
+
 /* The rows of the table that live in other files. */
 CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				struct fgv_gpu_stream **stream);
@@ -100,6 +104,17 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 				     size_t log_len, struct fgv_gpu_module **module);
 CUresult fgv_cuda_module_kernels(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
 				 void (*each)(const char *name, void *arg), void *arg);
+CUresult fgv_cuda_launch_clusters(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				  const uint32_t grid[3], const uint32_t block[3],
+				  uint32_t shared_bytes, struct fgv_gpu_stream *stream,
+				  const struct fgv_gpu_clusters *how, void **params);
+CUresult fgv_cuda_clusters_active(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				  const uint32_t grid[3], const uint32_t block[3],
+				  uint32_t shared_bytes, const struct fgv_gpu_clusters *how,
+				  int *count);
+CUresult fgv_cuda_clusters_largest(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				   const uint32_t grid[3], const uint32_t block[3],
+				   uint32_t shared_bytes, bool any_size, int *size);
 bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
 
 CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,

@@ -44,6 +44,14 @@ struct fgv_gpu_placed {
 	uint64_t bytes;
 };
 
+/* How a launch groups its blocks. */
+struct fgv_gpu_clusters {
+	uint32_t size[3]; /* in blocks; 0: as the kernel says */
+	bool cooperative; /* all run at once */
+	bool any_size;	  /* also more blocks than every GPU has room for */
+	CUclusterSchedulingPolicy policy;
+};
+
 /* A device that this process has opened; each implementation's struct begins with it. */
 struct fgv_gpu {
 	const struct fgv_gpu_ops *ops;
@@ -164,6 +172,19 @@ struct fgv_gpu_ops {
 				       const uint32_t grid[3], const uint32_t block[3],
 				       uint32_t shared_bytes, struct fgv_gpu_stream *stream,
 				       void **params);
+	/* In clusters. NULL, here and below: the GPU has none. */
+	CUresult (*launch_clusters)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				    const uint32_t grid[3], const uint32_t block[3],
+				    uint32_t shared_bytes, struct fgv_gpu_stream *stream,
+				    const struct fgv_gpu_clusters *how, void **params);
+	/* How many clusters of such a launch run at once, and how many blocks one may have. */
+	CUresult (*clusters_active)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				    const uint32_t grid[3], const uint32_t block[3],
+				    uint32_t shared_bytes, const struct fgv_gpu_clusters *how,
+				    int *count);
+	CUresult (*clusters_largest)(struct fgv_gpu *gpu, struct fgv_gpu_function *function,
+				     const uint32_t grid[3], const uint32_t block[3],
+				     uint32_t shared_bytes, bool any_size, int *size);
 
 	CUresult (*stream_create)(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				  struct fgv_gpu_stream **stream);

@@ -271,3 +271,70 @@ CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_reque
 						     in->grid, in->block, in->shared_bytes,
 						     stream_of(in->stream), session->params);
 }
+
+/* How a guest wants its blocks grouped, as far as this GPU can do so at all. */
+static CUresult read_clusters(const struct fgv_session *session, const uint32_t size[3],
+			      uint32_t any_size, uint32_t policy, struct fgv_gpu_clusters *how)
+{
+	if (!session->gpu->ops->launch_clusters)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (policy > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)
+		return CUDA_ERROR_INVALID_VALUE;
+	*how = (struct fgv_gpu_clusters){
+		.size = {size[0], size[1], size[2]},
+		.any_size = any_size,
+		.policy = (CUclusterSchedulingPolicy)policy,
+	};
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_launch_clusters(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_launch_clusters_in *in)
+{
+	const struct fgv_launch_in plain = {
+		.function = in->function,
+		.param_count = in->param_count,
+		.args = in->args,
+		.args_len = in->args_len,
+		.grid = {in->grid[0], in->grid[1], in->grid[2]},
+		.block = {in->block[0], in->block[1], in->block[2]},
+	};
+	struct fgv_gpu_clusters how;
+	CUresult status = read_clusters(session, in->cluster, in->any_size, in->policy, &how);
+
+	if (status == CUDA_SUCCESS)
+		status = begin_launch(session, request, &plain);
+	if (status != CUDA_SUCCESS)
+		return status;
+	how.cooperative = in->cooperative;
+	return session->gpu->ops->launch_clusters(session->gpu, in->function->function.gpu,
+						  in->grid, in->block, in->shared_bytes,
+						  stream_of(in->stream), &how, session->params);
+}
+
+CUresult fgv_do_clusters_active(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_clusters_active_in *in,
+				struct fgv_clusters_active_out *out)
+{
+	struct fgv_gpu_clusters how;
+	CUresult status = read_clusters(session, in->cluster, in->any_size, in->policy, &how);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	return session->gpu->ops->clusters_active(session->gpu, in->function->function.gpu,
+						  in->grid, in->block, in->shared_bytes, &how,
+						  &out->count);
+}
+
+CUresult fgv_do_clusters_largest(struct fgv_session *session, struct fgv_request *request,
+				 const struct fgv_clusters_largest_in *in,
+				 struct fgv_clusters_largest_out *out)
+{
+	(void)request;
+	if (!session->gpu->ops->clusters_largest)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return session->gpu->ops->clusters_largest(session->gpu, in->function->function.gpu,
+						   in->grid, in->block, in->shared_bytes,
+						   in->any_size, &out->size);
+}

@@ -228,6 +228,12 @@ CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel)
 				(uint32_t)kernel->info->attributes
 					[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
 			kernel->carveout = -1;
+			kernel->any_cluster =
+				(uint32_t)kernel->info->attributes
+					[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED];
+			kernel->cluster_policy =
+				(uint32_t)kernel->info->attributes
+					[CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE];
 			__atomic_store_n(&kernel->ready, 1, __ATOMIC_RELEASE);
 		}
 	}

@@ -32,6 +32,16 @@ struct fgv_module {
 	uint32_t handle; /* the host's */
 };
 
+/* The clusters that were last found to fit, and how many at once; the module's mutex guards it. */
+struct fgv_fit {
+	uint32_t size[3];
+	uint32_t block[3];
+	uint32_t shared_bytes;
+	uint32_t any_size;
+	uint32_t policy;
+	int32_t active; /* 0: none yet */
+};
+
 struct fgv_kernel {
 	uint32_t ready;			/* atomic: what follows is known */
 	uint32_t function;		/* the host's handle */
@@ -39,10 +49,13 @@ struct fgv_kernel {
 	struct fgv_function_info *info; /* with param_count sizes */
 	uint32_t max_dynamic_shared;	/* atomic; as cudaFuncSetAttribute allows */
 	int carveout;			/* atomic; as it asks for */
+	uint32_t any_cluster;		/* atomic; the same */
+	uint32_t cluster_policy;	/* atomic; the same */
 	struct fgv_module *module;
 	const void *host; /* what stands for it in the program; NULL: the struct alone */
 	const char *name; /* the program's, or of a module with an image the module's */
 	struct fgv_kernel *next;
+	struct fgv_fit fit;
 };
 
 struct fgv_variable {

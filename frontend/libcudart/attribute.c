@@ -89,12 +89,6 @@ static bool is_allowed(cudaLaunchAttributeID id, const cudaLaunchAttributeValue 
 	}
 }
 
-/* A block alone is a cluster, too. */
-static bool is_cluster(const cudaLaunchAttributeValue *value)
-{
-	return value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1;
-}
-
 /* Streams have fewer, and CUDA refuses them the rest. */
 static cudaError_t find(enum fgv_attribute_owner owner, cudaLaunchAttributeID id,
 			const struct place **place)
@@ -128,8 +122,6 @@ cudaError_t fgv_attribute_set(struct fgv_attributes *attributes, enum fgv_attrib
 
 	if (error)
 		return error;
-	if (id == cudaLaunchAttributeClusterDimension && is_cluster(value))
-		return FGV_NOT_SUPPORTED("clusters of blocks");
 	if (!is_allowed(id, value))
 		return cudaErrorInvalidValue;
 	memcpy((char *)attributes + place->offset, value, place->bytes);

@@ -1,13 +1,14 @@
 /*
- * Attributes of streams, of kernel nodes and of launches. All but one are hints of how fast
+ * Attributes of streams, of kernel nodes and of launches. Most are hints of how fast
  * something shall be, or promises of the program's that allow more than is done here: they are
- * checked and remembered, and the program sees of them what it asks for. The one is
- * `cooperative`, which its owner obeys.
+ * checked and remembered, and the program sees of them what it asks for. The others are
+ * `cooperative` and those of clusters, which their owner obeys.
  */
 #ifndef FGV_LIBCUDART_ATTRIBUTE_H
 #define FGV_LIBCUDART_ATTRIBUTE_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What an attribute is asked for. */
@@ -38,6 +39,12 @@ struct fgv_attributes {
 		.sync_policy = cudaSyncPolicyAuto, .domain_map = {.default_ = 0, .remote = 1},     \
 		.carveout = (uint32_t)cudaSharedmemCarveoutDefault                                 \
 	}
+
+/* Whether blocks are to be in clusters; a block alone needs none. */
+static inline bool fgv_attributes_have_clusters(const struct fgv_attributes *attributes)
+{
+	return attributes->cluster.x > 1 || attributes->cluster.y > 1 || attributes->cluster.z > 1;
+}
 
 /* Those of a new stream, for free(). NULL: no memory. */
 struct fgv_attributes *fgv_attributes_create(int priority);

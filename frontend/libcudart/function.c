@@ -64,9 +64,9 @@ static void describe(const struct fgv_kernel *kernel, struct cudaFuncAttributes 
 	attr->requiredClusterHeight = of(kernel, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT);
 	attr->requiredClusterDepth = of(kernel, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH);
 	attr->nonPortableClusterSizeAllowed =
-		of(kernel, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+		(int)__atomic_load_n(&kernel->any_cluster, __ATOMIC_RELAXED);
 	attr->clusterSchedulingPolicyPreference =
-		of(kernel, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+		(int)__atomic_load_n(&kernel->cluster_policy, __ATOMIC_RELAXED);
 }
 
 FGV_EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
@@ -93,6 +93,17 @@ static int dynamic_shared_limit(const struct fgv_kernel *kernel, const struct fg
 	return all - of(kernel, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
 }
 
+static cudaError_t set_for_clusters(uint32_t *kept, int value, int value_max,
+				    const struct fgv_device_info *info)
+{
+	if (!fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
+		return FGV_NOT_SUPPORTED("clusters of blocks");
+	if (value < 0 || value > value_max)
+		return cudaErrorInvalidValue;
+	__atomic_store_n(kept, (uint32_t)value, __ATOMIC_RELAXED);
+	return cudaSuccess;
+}
+
 /*
  * Kept here and heeded at launch; the host allows a kernel as much shared memory as a
  * launch asks for. The carveout is a hint, which is only remembered.
@@ -116,13 +127,16 @@ static cudaError_t set_attribute(const void *func, enum cudaFuncAttribute attr, 
 			return cudaErrorInvalidValue;
 		__atomic_store_n(&kernel->carveout, value, __ATOMIC_RELAXED);
 		return cudaSuccess;
+	case cudaFuncAttributeNonPortableClusterSizeAllowed:
+		return set_for_clusters(&kernel->any_cluster, value, 1, info);
+	case cudaFuncAttributeClusterSchedulingPolicyPreference:
+		return set_for_clusters(&kernel->cluster_policy, value,
+					cudaClusterSchedulingPolicyLoadBalancing, info);
 	case cudaFuncAttributeClusterDimMustBeSet:
 	case cudaFuncAttributeRequiredClusterWidth:
 	case cudaFuncAttributeRequiredClusterHeight:
 	case cudaFuncAttributeRequiredClusterDepth:
-	case cudaFuncAttributeNonPortableClusterSizeAllowed:
-	case cudaFuncAttributeClusterSchedulingPolicyPreference:
-		return FGV_NOT_SUPPORTED("cudaFuncSetAttribute of clusters");
+		return FGV_NOT_SUPPORTED("cudaFuncSetAttribute of required clusters");
 	default:
 		return cudaErrorInvalidValue;
 	}

@@ -2,6 +2,7 @@
  * Nodes that launch a kernel.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "frontend/client/registry.h"
@@ -57,7 +58,11 @@ cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t nod
 static cudaError_t list_args(struct fgv_node *node)
 {
 	const struct fgv_kernel *kernel = fgv_registry_kernel(node->work.params.kernel.func);
-	uint8_t *arg = (uint8_t *)node->work.records->message + sizeof(struct fgv_launch_request);
+	const struct fgv_record *record = node->work.records;
+	uint8_t *arg =
+		(uint8_t *)record->message + (record->op == FGV_OP_LAUNCH_CLUSTERS
+						      ? sizeof(struct fgv_launch_clusters_request)
+						      : sizeof(struct fgv_launch_request));
 	void **args;
 
 	if (!kernel || !kernel->info)
@@ -99,13 +104,20 @@ FGV_EXPORT cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
 	return fgv_error_set(get_kernel(node, pNodeParams));
 }
 
+/* Whether the same is launched with either. */
+static bool launches_alike(const struct fgv_attributes *a, const struct fgv_attributes *b)
+{
+	return !a->cooperative == !b->cooperative && a->cluster_policy == b->cluster_policy &&
+	       !memcmp(&a->cluster, &b->cluster, sizeof(a->cluster));
+}
+
 /* With other attributes, and the arguments that it has. */
 static cudaError_t apply(struct fgv_node *node, const struct fgv_attributes *attributes)
 {
 	struct cudaGraphNodeParams params = node->work.params;
 	cudaError_t error;
 
-	if (!attributes->cooperative == !node->work.attributes.cooperative) {
+	if (launches_alike(attributes, &node->work.attributes)) {
 		node->work.attributes = *attributes;
 		return cudaSuccess;
 	}

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "common/util.h"
 #include "frontend/client/copy.h"
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/capture.h"
@@ -13,15 +14,29 @@
 #include "frontend/libcudart/graph_memory.h"
 #include "frontend/libcudart/host_func.h"
 
-static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p, bool cooperative)
+/* With those of a node's attributes that say what is launched. */
+static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p,
+			  const struct fgv_attributes *attributes)
 {
+	cudaLaunchAttribute list[] = {
+		{.id = cudaLaunchAttributeCooperative, .val.cooperative = attributes->cooperative},
+		{.id = cudaLaunchAttributeClusterSchedulingPolicyPreference,
+		 .val.clusterSchedulingPolicyPreference = attributes->cluster_policy},
+		{.id = cudaLaunchAttributeClusterDimension,
+		 .val.clusterDim = {attributes->cluster.x, attributes->cluster.y,
+				    attributes->cluster.z}},
+	};
+	const cudaLaunchConfig_t config = {
+		.gridDim = p->gridDim,
+		.blockDim = p->blockDim,
+		.dynamicSmemBytes = p->sharedMemBytes,
+		.attrs = list,
+		.numAttrs = FGV_ARRAY_LEN(list),
+	};
+
 	if (p->extra)
 		return FGV_NOT_SUPPORTED("kernel nodes with extra arguments");
-	if (cooperative)
-		return cudaLaunchCooperativeKernel(p->func, p->gridDim, p->blockDim,
-						   p->kernelParams, p->sharedMemBytes, NULL);
-	return cudaLaunchKernel(p->func, p->gridDim, p->blockDim, p->kernelParams,
-				p->sharedMemBytes, NULL);
+	return cudaLaunchKernelExC(&config, p->func, p->kernelParams);
 }
 
 static bool is_flat(const struct cudaMemcpy3DParms *p)
@@ -81,7 +96,7 @@ static cudaError_t act(const struct cudaGraphNodeParams *params,
 {
 	switch (params->type) {
 	case cudaGraphNodeTypeKernel:
-		return launch(&params->kernel, attributes->cooperative);
+		return launch(&params->kernel, attributes);
 	case cudaGraphNodeTypeMemcpy:
 		return copy(&params->memcpy.copyParams);
 	case cudaGraphNodeTypeMemset:
@@ -178,8 +193,10 @@ void fgv_work_free(struct fgv_work *work)
 
 _Static_assert(sizeof(struct fgv_launch_request) == sizeof(struct fgv_launch_cooperative_request) &&
 		       offsetof(struct fgv_launch_request, grid) ==
-			       offsetof(struct fgv_launch_cooperative_request, grid),
-	       "both launches are described alike");
+			       offsetof(struct fgv_launch_cooperative_request, grid) &&
+		       offsetof(struct fgv_launch_request, param_count) ==
+			       offsetof(struct fgv_launch_clusters_request, param_count),
+	       "all launches are described alike");
 
 static void describe_launch(const struct fgv_recorder *recorder, struct cudaGraphNodeParams *params)
 {
@@ -247,6 +264,7 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 	switch (first->run ? 0 : first->op) {
 	case FGV_OP_LAUNCH:
 	case FGV_OP_LAUNCH_COOPERATIVE:
+	case FGV_OP_LAUNCH_CLUSTERS:
 		describe_launch(recorder, params);
 		break;
 	case FGV_OP_FILL:
@@ -270,12 +288,27 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 	}
 }
 
+static void describe_attributes(const struct fgv_record *record, struct fgv_attributes *attributes)
+{
+	const struct fgv_launch_clusters_request *request = (const void *)record->message;
+
+	attributes->cooperative = record->op == FGV_OP_LAUNCH_COOPERATIVE;
+	if (record->op != FGV_OP_LAUNCH_CLUSTERS)
+		return;
+	attributes->cooperative = (int32_t)request->cooperative;
+	attributes->cluster.x = request->cluster[0];
+	attributes->cluster.y = request->cluster[1];
+	attributes->cluster.z = request->cluster[2];
+	attributes->cluster_policy = (enum cudaClusterSchedulingPolicy)request->policy;
+}
+
 void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
 {
 	const struct fgv_record *first = recorder->first;
 
 	*work = (struct fgv_work){.records = recorder->first, .attributes = FGV_ATTRIBUTES_DEFAULT};
 	describe(recorder, &work->params);
-	work->attributes.cooperative = !first->run && first->op == FGV_OP_LAUNCH_COOPERATIVE;
+	if (!first->run)
+		describe_attributes(first, &work->attributes);
 	fgv_recorder_init(recorder);
 }

@@ -11,18 +11,10 @@
 #include "frontend/client/registry.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/launch.h"
 
 /* Registers go to warps in units of this many for each thread. */
 #define REGISTER_UNIT 8
-
-struct launch {
-	dim3 grid;
-	dim3 block;
-	size_t shared_bytes;
-	cudaStream_t stream;
-	void **args;
-	bool cooperative; /* all blocks run at once */
-};
 
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel)
 {
@@ -60,7 +52,7 @@ static cudaError_t too_many_threads(const struct fgv_kernel *kernel, uint32_t th
 }
 
 /* Whether all blocks of a cooperative launch are there at once. */
-static cudaError_t check_room(const struct fgv_kernel *kernel, const struct launch *launch,
+static cudaError_t check_room(const struct fgv_kernel *kernel, const struct fgv_launch *launch,
 			      const struct fgv_device_info *info, int threads)
 {
 	uint64_t blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
@@ -77,7 +69,7 @@ static cudaError_t check_room(const struct fgv_kernel *kernel, const struct laun
 							      : cudaSuccess;
 }
 
-static cudaError_t check(const struct fgv_kernel *kernel, const struct launch *launch,
+static cudaError_t check(const struct fgv_kernel *kernel, const struct fgv_launch *launch,
 			 const struct fgv_device_info *info)
 {
 	const int32_t *limits = info->attributes;
@@ -95,7 +87,9 @@ static cudaError_t check(const struct fgv_kernel *kernel, const struct launch *l
 		return cudaErrorInvalidValue;
 	if (kernel->info->param_count && !launch->args)
 		return cudaErrorInvalidValue;
-	return launch->cooperative ? check_room(kernel, launch, info, (int)threads) : cudaSuccess;
+	if (launch->cooperative && !launch->in_clusters)
+		return check_room(kernel, launch, info, (int)threads);
+	return cudaSuccess;
 }
 
 /* The arguments, each padded with zeros to 8 bytes. */
@@ -118,8 +112,25 @@ static void copy_args(uint8_t *to, const struct fgv_function_info *info, void *c
 	}
 }
 
+/* Where the arguments go of a launch that is not like most; NULL if there is no room. */
+static void *begin_special(struct fgv_lane *lane, const struct fgv_kernel *kernel,
+			   const struct fgv_launch *launch, uint32_t stream)
+{
+	const uint32_t grid[3] = {launch->grid.x, launch->grid.y, launch->grid.z};
+	const uint32_t block[3] = {launch->block.x, launch->block.y, launch->block.z};
+
+	if (!launch->in_clusters)
+		return fgv_begin_launch_cooperative(lane, kernel->function, grid, block,
+						    (uint32_t)launch->shared_bytes, stream,
+						    kernel->info->param_count, kernel->args_len);
+	return fgv_begin_launch_clusters(
+		lane, kernel->function, grid, block, (uint32_t)launch->shared_bytes, stream,
+		kernel->info->param_count, launch->cluster, launch->cooperative,
+		fgv_cluster_any_size(kernel), fgv_cluster_policy(kernel, launch), kernel->args_len);
+}
+
 static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
-			const struct launch *launch, uint32_t stream)
+			const struct fgv_launch *launch, uint32_t stream)
 {
 	const uint32_t grid[3] = {launch->grid.x, launch->grid.y, launch->grid.z};
 	const uint32_t block[3] = {launch->block.x, launch->block.y, launch->block.z};
@@ -128,10 +139,8 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 
 	if (__builtin_expect(lane->recorder != NULL, 0))
 		lane->recorder->subject = kernel;
-	if (__builtin_expect(launch->cooperative, 0))
-		args = fgv_begin_launch_cooperative(lane, kernel->function, grid, block,
-						    shared_bytes, stream, kernel->info->param_count,
-						    kernel->args_len);
+	if (__builtin_expect(launch->cooperative || launch->in_clusters, 0))
+		args = begin_special(lane, kernel, launch, stream);
 	else
 		args = fgv_begin_launch(lane, kernel->function, grid, block, shared_bytes, stream,
 					kernel->info->param_count, kernel->args_len);
@@ -143,7 +152,7 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 }
 
 static cudaError_t launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
-			     const struct launch *launch)
+			     const struct fgv_launch *launch)
 {
 	const struct fgv_device_info *info;
 	cudaError_t error;
@@ -156,12 +165,14 @@ static cudaError_t launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
 	if (res)
 		return fgv_kernel_error(res);
 	error = check(kernel, launch, info);
+	if (!error && launch->in_clusters)
+		error = fgv_cluster_check(lane, kernel, launch, info);
 	if (!error)
 		error = fgv_stream_handle(lane, launch->stream, &stream);
 	return error ? error : post(lane, kernel, launch, stream);
 }
 
-static cudaError_t launch_kernel(const void *func, const struct launch *launch)
+static cudaError_t launch_kernel(const void *func, const struct fgv_launch *launch)
 {
 	struct fgv_kernel *kernel;
 	struct fgv_lane *lane;
@@ -179,7 +190,13 @@ static cudaError_t launch_kernel(const void *func, const struct launch *launch)
 FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 					size_t sharedMem, cudaStream_t stream)
 {
-	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args, false};
+	const struct fgv_launch launch = {
+		.grid = gridDim,
+		.block = blockDim,
+		.shared_bytes = sharedMem,
+		.stream = stream,
+		.args = args,
+	};
 
 	return fgv_error_set(launch_kernel(func, &launch));
 }
@@ -188,7 +205,14 @@ FGV_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDi
 						   void **args, size_t sharedMem,
 						   cudaStream_t stream)
 {
-	const struct launch launch = {gridDim, blockDim, sharedMem, stream, args, true};
+	const struct fgv_launch launch = {
+		.grid = gridDim,
+		.block = blockDim,
+		.shared_bytes = sharedMem,
+		.stream = stream,
+		.args = args,
+		.cooperative = true,
+	};
 
 	return fgv_error_set(launch_kernel(func, &launch));
 }
@@ -196,7 +220,13 @@ FGV_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDi
 FGV_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 					  size_t shared, cudaStream_t stream)
 {
-	const struct launch launch = {grid, block, shared, stream, args, false};
+	const struct fgv_launch launch = {
+		.grid = grid,
+		.block = block,
+		.shared_bytes = shared,
+		.stream = stream,
+		.args = args,
+	};
 
 	return fgv_error_set(launch_kernel(kernel, &launch));
 }
@@ -221,10 +251,9 @@ static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attrib
 	return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id, &attribute->val);
 }
 
-static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void *func, void **args)
+cudaError_t fgv_launch_read(const cudaLaunchConfig_t *config, struct fgv_launch *launch)
 {
 	struct fgv_attributes attributes = {0};
-	struct launch launch = {.args = args};
 	cudaError_t error = cudaSuccess;
 
 	if (!config || (config->numAttrs && !config->attrs))
@@ -233,11 +262,27 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 		error = apply(&config->attrs[i], &attributes);
 	if (error)
 		return error;
-	launch.cooperative = attributes.cooperative;
-	launch.grid = config->gridDim;
-	launch.block = config->blockDim;
-	launch.shared_bytes = config->dynamicSmemBytes;
-	launch.stream = config->stream;
+	*launch = (struct fgv_launch){
+		.grid = config->gridDim,
+		.block = config->blockDim,
+		.shared_bytes = config->dynamicSmemBytes,
+		.stream = config->stream,
+		.cooperative = attributes.cooperative,
+		.in_clusters = fgv_attributes_have_clusters(&attributes),
+		.cluster = {attributes.cluster.x, attributes.cluster.y, attributes.cluster.z},
+		.policy = attributes.cluster_policy,
+	};
+	return cudaSuccess;
+}
+
+static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	struct fgv_launch launch;
+	cudaError_t error = fgv_launch_read(config, &launch);
+
+	if (error)
+		return error;
+	launch.args = args;
 	return launch_kernel(func, &launch);
 }
 

@@ -202,8 +202,50 @@ START_TEST(extended_launch)
 	attribute.id = cudaLaunchAttributeClusterDimension;
 	attribute.val.clusterDim.x = attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
-	attribute.val.clusterDim.x = 2;
-	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorNotSupported);
+}
+END_TEST
+
+/* The host is asked once for each shape, and then what is launched is posted. */
+START_TEST(clusters)
+{
+	cudaLaunchAttribute attributes[2] = {
+		{.id = cudaLaunchAttributeClusterDimension, .val.clusterDim = {2, 2, 1}},
+		{.id = cudaLaunchAttributeCooperative},
+	};
+	cudaLaunchConfig_t config = {
+		.gridDim = {4, 4, 1}, .blockDim = {32, 1, 1}, .attrs = attributes, .numAttrs = 2};
+	int value = 0;
+
+	for (int i = 0; i < 3; i++)
+		EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 1);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_LAUNCH_CLUSTERS]), 3);
+	ck_assert_uint_eq(host.cluster[0] * 100 + host.cluster[1] * 10 + host.cluster[2], 221);
+	ck_assert_uint_eq(host.cluster_cooperative + host.cluster_any_size + host.cluster_policy,
+			  0);
+
+	attributes[1].val.cooperative = 1;
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
+	config.gridDim.x = 8;
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL),
+	       cudaErrorCooperativeLaunchTooLarge);
+	attributes[1].val.cooperative = 0;
+	config.gridDim.x = 9;
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorInvalidValue);
+	attributes[0].val.clusterDim.x = 9;
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorInvalidClusterSize);
+	EXPECT(cudaOccupancyMaxPotentialClusterSize(&value, kernel_empty, &config), cudaSuccess);
+	ck_assert_int_eq(value, 8);
+	EXPECT(cudaFuncSetAttribute(kernel_empty, cudaFuncAttributeNonPortableClusterSizeAllowed,
+				    1),
+	       cudaSuccess);
+	attributes[0].val.clusterDim.y = 1;
+	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
+	EXPECT(cudaOccupancyMaxActiveClusters(&value, kernel_empty, &config), cudaSuccess);
+	ck_assert_int_eq(value, 1);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(host.cluster_any_size, 1);
 }
 END_TEST
 
@@ -397,6 +439,7 @@ int main(void)
 	tcase_add_test(tests, an_idle_device_is_not_asked);
 	tcase_add_test(tests, configurations_nest);
 	tcase_add_test(tests, extended_launch);
+	tcase_add_test(tests, clusters);
 	tcase_add_test(tests, streams);
 	tcase_add_test(tests, stream_properties);
 	tcase_add_test(tests, each_thread_has_a_default_stream);
