@@ -322,7 +322,8 @@ INLINE bf16 add_bf16(bf16 a, bf16 b)
 /* 2^a: the powers of ln 2 over the factorials, for what is left of a. */
 INLINE f32 exp2_f32(f32 a)
 {
-	f64 x = a > 130.0f ? 130.0f : a < -160.0f ? -160.0f : a;
+	f32 below = a > 130.0f ? 130.0f : a;
+	f64 x = below < -160.0f ? -160.0f : below;
 	f64 whole = x + NEAREST;
 	f64 r = x - (whole - NEAREST);
 	f64 p = 0x1.62c0223a5c824p-20;
