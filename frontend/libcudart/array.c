@@ -379,3 +379,47 @@ FGV_EXPORT cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *desc,
 		return fgv_error_set(cudaErrorInvalidValue);
 	return fgv_error_set(describe(desc, NULL, NULL, array));
 }
+
+/* No array here has parts: of sparse ones, of those that are mapped later, and of planes. */
+static cudaError_t refuse_parts(const void *out, const struct fgv_array *array)
+{
+	return out && !array ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue;
+}
+
+FGV_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray,
+					 unsigned int planeIdx)
+{
+	(void)planeIdx;
+	return fgv_error_set(refuse_parts(pPlaneArray, fgv_array_find(hArray)));
+}
+
+FGV_EXPORT cudaError_t
+cudaArrayGetSparseProperties(struct cudaArraySparseProperties *sparseProperties, cudaArray_t array)
+{
+	return fgv_error_set(refuse_parts(sparseProperties, fgv_array_find(array)));
+}
+
+FGV_EXPORT cudaError_t cudaMipmappedArrayGetSparseProperties(
+	struct cudaArraySparseProperties *sparseProperties, cudaMipmappedArray_t mipmap)
+{
+	return fgv_error_set(refuse_parts(sparseProperties, fgv_array_find_mipmapped(mipmap)));
+}
+
+FGV_EXPORT cudaError_t cudaArrayGetMemoryRequirements(
+	struct cudaArrayMemoryRequirements *memoryRequirements, cudaArray_t array, int device)
+{
+	cudaError_t error = fgv_device_check(device);
+
+	return fgv_error_set(error ? error
+				   : refuse_parts(memoryRequirements, fgv_array_find(array)));
+}
+
+FGV_EXPORT cudaError_t
+cudaMipmappedArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *memoryRequirements,
+					cudaMipmappedArray_t mipmap, int device)
+{
+	cudaError_t error = fgv_device_check(device);
+
+	return fgv_error_set(
+		error ? error : refuse_parts(memoryRequirements, fgv_array_find_mipmapped(mipmap)));
+}

@@ -5,6 +5,7 @@
 #include "frontend/client/hostmem.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
+#include "frontend/libcudart/memcpy_box.h"
 
 /* Each of @indices is where a next part of the batch begins. */
 static bool are_parts(const size_t *indices, size_t parts, size_t count)
@@ -19,14 +20,18 @@ static bool are_parts(const size_t *indices, size_t parts, size_t count)
 }
 
 /* Whatever is said of the source's order: pageable memory has been read when the call returns. */
+static bool is_way(enum cudaMemcpySrcAccessOrder order, unsigned flags)
+{
+	return order >= cudaMemcpySrcAccessOrderStream && order <= cudaMemcpySrcAccessOrderAny &&
+	       !(flags & ~(unsigned)cudaMemcpyFlagPreferOverlapWithCompute);
+}
+
 static bool are_attributes(const struct cudaMemcpyAttributes *attributes, size_t count)
 {
 	if (!attributes)
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		if (attributes[i].srcAccessOrder < cudaMemcpySrcAccessOrderStream ||
-		    attributes[i].srcAccessOrder > cudaMemcpySrcAccessOrderAny ||
-		    (attributes[i].flags & ~(unsigned)cudaMemcpyFlagPreferOverlapWithCompute))
+		if (!is_way(attributes[i].srcAccessOrder, attributes[i].flags))
 			return false;
 	}
 	return true;
@@ -56,6 +61,87 @@ FGV_EXPORT cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const
 	    !are_parts(attrsIdxs, numAttrs, count) || !are_attributes(attrs, numAttrs))
 		return fgv_error_set(cudaErrorInvalidValue);
 	return fgv_error_set(copy_batch(dsts, srcs, sizes, count, stream));
+}
+
+/* The array that an end is, for its elements; NULL: memory, or nothing. */
+static const struct fgv_array *array_of(const struct cudaMemcpy3DOperand *operand)
+{
+	return operand->type == cudaMemcpyOperandTypeArray ? fgv_array_find(operand->op.array.array)
+							   : NULL;
+}
+
+/* Memory is as wide and high as the copy where nothing else is said. */
+static cudaError_t find_memory(const struct cudaMemcpy3DOperand *operand,
+			       const struct cudaExtent *extent, size_t element,
+			       struct fgv_box_end *end)
+{
+	size_t width = operand->op.ptr.rowLength ? operand->op.ptr.rowLength : extent->width;
+
+	end->ptr = operand->op.ptr.ptr;
+	end->rows = operand->op.ptr.layerHeight ? operand->op.ptr.layerHeight : extent->height;
+	if (!end->ptr || width < extent->width || end->rows < extent->height ||
+	    __builtin_mul_overflow(width, element, &end->pitch))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+static cudaError_t find_end(const struct cudaMemcpy3DOperand *operand,
+			    const struct cudaExtent *extent, size_t element,
+			    struct fgv_box_end *end)
+{
+	*end = (struct fgv_box_end){.array = array_of(operand)};
+	if (operand->type == cudaMemcpyOperandTypePointer)
+		return find_memory(operand, extent, element, end);
+	if (!end->array)
+		return cudaErrorInvalidValue;
+	end->y = operand->op.array.offset.y;
+	end->z = operand->op.array.offset.z;
+	return __builtin_mul_overflow(operand->op.array.offset.x, element, &end->x)
+		       ? cudaErrorInvalidValue
+		       : cudaSuccess;
+}
+
+static cudaError_t copy_box(const struct cudaMemcpy3DBatchOp *op, cudaStream_t stream)
+{
+	const struct fgv_array *to_array = array_of(&op->dst), *from_array = array_of(&op->src);
+	const struct fgv_array *array = to_array ? to_array : from_array;
+	size_t element = array ? array->texel_bytes : 1;
+	struct fgv_box box = {0, op->extent.height, op->extent.depth};
+	struct fgv_box_end to, from;
+	cudaError_t error;
+
+	if (!op->extent.width || !op->extent.height || !op->extent.depth ||
+	    (to_array && from_array && to_array->texel_bytes != from_array->texel_bytes) ||
+	    __builtin_mul_overflow(op->extent.width, element, &box.width))
+		return cudaErrorInvalidValue;
+	error = find_end(&op->dst, &op->extent, element, &to);
+	if (!error)
+		error = find_end(&op->src, &op->extent, element, &from);
+	return error ? error
+		     : fgv_memcpy_box(&to, &from, &box, cudaMemcpyDefault,
+				      (struct fgv_when){stream, false});
+}
+
+static cudaError_t copy_boxes(const struct cudaMemcpy3DBatchOp *ops, size_t count,
+			      cudaStream_t stream)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is_way(ops[i].srcAccessOrder, ops[i].flags))
+			return cudaErrorInvalidValue;
+	}
+	for (size_t i = 0; !error && i < count; i++)
+		error = copy_box(&ops[i], stream);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DBatchAsync(size_t numOps, struct cudaMemcpy3DBatchOp *opList,
+					      unsigned long long flags, cudaStream_t stream)
+{
+	if (!numOps || !opList || flags || is_legacy(stream))
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(copy_boxes(opList, numOps, stream));
 }
 
 /* The part of the batch that number @i is in, where the one before it was in @part. */

@@ -2,6 +2,7 @@
  * Copying to and from arrays: rectangles, and as many bytes as fill an array's rows one
  * after the other.
  */
+#include "common/util.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy_box.h"
@@ -105,6 +106,11 @@ FGV_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetD
 							  kind, (struct fgv_when){NULL, true}));
 }
 
+static size_t bytes_of_row(const struct fgv_box_end *end)
+{
+	return end->array->extent.width * end->array->texel_bytes;
+}
+
 /*
  * A run of bytes in an array, which ends at the end of a row and goes on at the start
  * of the next: what is left of a row, whole rows, a part of a row. The next of these
@@ -112,7 +118,7 @@ FGV_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetD
  */
 static struct fgv_box next_rectangle(const struct fgv_box_end *end, size_t count)
 {
-	size_t row_bytes = end->array->extent.width * end->array->texel_bytes;
+	size_t row_bytes = bytes_of_row(end);
 	size_t left = end->x < row_bytes ? row_bytes - end->x : 0;
 
 	if (!end->x && count >= row_bytes)
@@ -162,6 +168,49 @@ cudaError_t fgv_memcpy_from_array(void *dst, cudaArray_const_t src, size_t x, si
 		move_on(&from, &box);
 	}
 	return error;
+}
+
+static void move_within(struct fgv_box_end *end, const struct fgv_box *box)
+{
+	end->x += box->width;
+	if (end->x < bytes_of_row(end))
+		return;
+	move_on(end, box);
+}
+
+cudaError_t fgv_memcpy_between_arrays(cudaArray_t dst, size_t dst_x, size_t dst_y,
+				      cudaArray_const_t src, size_t src_x, size_t src_y,
+				      size_t count, enum cudaMemcpyKind kind, struct fgv_when when)
+{
+	struct fgv_box_end to, from;
+	cudaError_t error = array_end(dst, dst_x, dst_y, &to);
+
+	if (!error)
+		error = array_end(src, src_x, src_y, &from);
+	while (!error && count) {
+		struct fgv_box box = next_rectangle(&to, count);
+		struct fgv_box other = next_rectangle(&from, count);
+
+		if (box.width != other.width)
+			box = (struct fgv_box){fgv_min_u64(box.width, other.width), 1, 1};
+		else
+			box.height = fgv_min_u64(box.height, other.height);
+		error = fgv_memcpy_box(&to, &from, &box, kind, when);
+		count -= box.width * box.height;
+		move_within(&to, &box);
+		move_within(&from, &box);
+	}
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+					      cudaArray_const_t src, size_t wOffsetSrc,
+					      size_t hOffsetSrc, size_t count,
+					      enum cudaMemcpyKind kind)
+{
+	return fgv_error_set(fgv_memcpy_between_arrays(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc,
+						       hOffsetSrc, count, kind,
+						       (struct fgv_when){NULL, true}));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset,

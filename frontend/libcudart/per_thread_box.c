@@ -27,6 +27,11 @@ cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_
 cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t dst_x, size_t dst_y,
 					  cudaArray_const_t src, size_t src_x, size_t src_y,
 					  size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t count, struct cudaMemcpy3DBatchOp *ops,
+					unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t dst_x, size_t dst_y,
+					cudaArray_const_t src, size_t src_x, size_t src_y,
+					size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToArray_ptds(cudaArray_t dst, size_t x, size_t y, const void *src,
 				   size_t count, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t x, size_t y, const void *src,
@@ -157,6 +162,22 @@ FGV_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerP
 						  cudaStream_t stream)
 {
 	return cudaMemcpy3DPeerAsync(p, stream ? stream : cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t count, struct cudaMemcpy3DBatchOp *ops,
+						   unsigned long long flags, cudaStream_t stream)
+{
+	return cudaMemcpy3DBatchAsync(count, ops, flags, stream ? stream : cudaStreamPerThread);
+}
+
+FGV_EXPORT cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t dst_x, size_t dst_y,
+						   cudaArray_const_t src, size_t src_x,
+						   size_t src_y, size_t count,
+						   enum cudaMemcpyKind kind)
+{
+	return fgv_error_set(
+		fgv_memcpy_between_arrays(dst, dst_x, dst_y, src, src_x, src_y, count, kind,
+					  (struct fgv_when){cudaStreamPerThread, true}));
 }
 
 FGV_EXPORT cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr memory, int value,

@@ -137,6 +137,54 @@ FGV_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
 	return fgv_error_set(error);
 }
 
+/* Pools are of the device's own memory; CUDA has some of the host's, and of managed memory. */
+static cudaError_t check_place(const struct cudaMemLocation *location,
+			       enum cudaMemAllocationType type)
+{
+	if (!location ||
+	    (type != cudaMemAllocationTypePinned && type != cudaMemAllocationTypeManaged))
+		return cudaErrorInvalidValue;
+	if (type == cudaMemAllocationTypeManaged)
+		return FGV_NOT_SUPPORTED("pools of managed memory");
+	if (location->type == cudaMemLocationTypeDevice)
+		return fgv_device_check(location->id) ? cudaErrorInvalidValue : cudaSuccess;
+	if (location->type == cudaMemLocationTypeHost ||
+	    location->type == cudaMemLocationTypeHostNuma)
+		return FGV_NOT_SUPPORTED("pools of host memory");
+	return cudaErrorInvalidValue;
+}
+
+static cudaError_t get_pool_at(cudaMemPool_t *pool, const struct cudaMemLocation *location,
+			       enum cudaMemAllocationType type, struct fgv_pool *(*get)(void))
+{
+	cudaError_t error = check_place(location, type);
+
+	return error ? error : get_pool(pool, location->id, get);
+}
+
+FGV_EXPORT cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool,
+						struct cudaMemLocation *location,
+						enum cudaMemAllocationType type)
+{
+	return fgv_error_set(get_pool_at(memPool, location, type, fgv_pool_default));
+}
+
+FGV_EXPORT cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+					 enum cudaMemAllocationType type)
+{
+	return fgv_error_set(get_pool_at(memPool, location, type, fgv_pool_current));
+}
+
+FGV_EXPORT cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location,
+					 enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+	cudaError_t error = check_place(location, type);
+
+	if (!error)
+		error = fgv_error_from(fgv_pool_set_current(pool_of(memPool)));
+	return fgv_error_set(error);
+}
+
 cudaError_t fgv_pool_check_props(const struct cudaMemPoolProps *props)
 {
 	if (props->allocType == cudaMemAllocationTypeInvalid)

@@ -117,8 +117,7 @@ static void mipmapped(void)
 	CUDA(cudaGetMipmappedArrayLevel(&level, whole, 0));
 	CUDA(cudaMemcpy2DToArray(level, 0, 0, in + 8, W * 4, W * 4, H, cudaMemcpyHostToDevice));
 	CUDA(cudaGetMipmappedArrayLevel(&again, whole, 1));
-	CUDA(cudaMemcpy2DFromArray(out, W * 2, again, 0, 0, W * 2, H / 2,
-				   cudaMemcpyDeviceToHost));
+	CUDA(cudaMemcpy2DFromArray(out, W * 2, again, 0, 0, W * 2, H / 2, cudaMemcpyDeviceToHost));
 	expect_run(0, W / 2 * H / 2, 0);
 	EXPECT_CODE(cudaErrorInvalidValue, cudaGetMipmappedArrayLevel(&again, whole, 3));
 	cudaGetLastError();
@@ -143,6 +142,46 @@ static void freed(void)
 	EXPECT(after + (64 << 20) > before);
 }
 
+/* Old, but there. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* Whole rows, and a piece of one. */
+static void between(void)
+{
+	cudaChannelFormatDesc desc = cudaCreateChannelDesc<int>();
+	cudaArray_t one, two;
+
+	CUDA(cudaMallocArray(&one, &desc, W, H));
+	CUDA(cudaMallocArray(&two, &desc, W, H));
+	CUDA(cudaMemcpy2DToArray(one, 0, 0, in, W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	CUDA(cudaMemcpyArrayToArray(two, 0, 0, one, 0, 1, (H - 1) * W * 4,
+				    cudaMemcpyDeviceToDevice));
+	CUDA(cudaMemcpyArrayToArray(two, 8, H - 1, one, 4, 0, 12, cudaMemcpyDeviceToDevice));
+	CUDA(cudaMemcpy2DFromArray(out, W * 4, two, 0, 0, W * 4, H, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < (H - 1) * W; i++)
+		EXPECT_EQ(in[W + i], out[i]);
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(in[1 + i], out[(H - 1) * W + 2 + i]);
+	CUDA(cudaFreeArray(one));
+	CUDA(cudaFreeArray(two));
+}
+
+/* What only arrays have that are made in ways of their own. */
+static void no_parts(void)
+{
+	cudaChannelFormatDesc desc = cudaCreateChannelDesc<int>();
+	cudaArrayMemoryRequirements requirements;
+	cudaArraySparseProperties sparse;
+	cudaArray_t array, plane;
+
+	CUDA(cudaMallocArray(&array, &desc, W, H));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaArrayGetPlane(&plane, array, 0));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaArrayGetSparseProperties(&sparse, array));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaArrayGetMemoryRequirements(&requirements, array, 0));
+	cudaGetLastError();
+	CUDA(cudaFreeArray(array));
+}
+
 static void mistakes(void)
 {
 	cudaChannelFormatDesc desc = cudaCreateChannelDesc<int>(), odd = desc;
@@ -158,9 +197,9 @@ static void mistakes(void)
 		    cudaMemcpy2DToArray(array, 4, 0, in, W * 4, W * 4, H, cudaMemcpyHostToDevice));
 	EXPECT_CODE(cudaErrorInvalidValue,
 		    cudaMemcpy2DToArray(array, 0, 1, in, W * 4, W * 4, H, cudaMemcpyHostToDevice));
-	EXPECT_CODE(cudaErrorInvalidPitchValue,
-		    cudaMemcpy2DToArray(array, 0, 0, in, W * 4 - 1, W * 4, H,
-					cudaMemcpyHostToDevice));
+	EXPECT_CODE(
+		cudaErrorInvalidPitchValue,
+		cudaMemcpy2DToArray(array, 0, 0, in, W * 4 - 1, W * 4, H, cudaMemcpyHostToDevice));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy2DToArray(array, 0, 0, NULL, W * 4, W * 4, H,
 							       cudaMemcpyHostToDevice));
 	EXPECT_CODE(cudaErrorInvalidMemcpyDirection,
@@ -179,6 +218,8 @@ int main(void)
 	boxes(0);
 	boxes(cudaArrayLayered);
 	mipmapped();
+	between();
+	no_parts();
 	freed();
 	mistakes();
 	return 0;

@@ -47,6 +47,76 @@ static void test_copies(cudaStream_t stream)
 	CUDA(cudaFree(device));
 }
 
+static cudaMemcpy3DOperand at(void *ptr, size_t row, size_t layer)
+{
+	cudaMemcpy3DOperand operand = {};
+
+	operand.type = cudaMemcpyOperandTypePointer;
+	operand.op.ptr.ptr = ptr;
+	operand.op.ptr.rowLength = row;
+	operand.op.ptr.layerHeight = layer;
+	return operand;
+}
+
+static cudaMemcpy3DOperand in(cudaArray_t array, size_t x, size_t y)
+{
+	cudaMemcpy3DOperand operand = {};
+
+	operand.type = cudaMemcpyOperandTypeArray;
+	operand.op.array.array = array;
+	operand.op.array.offset.x = x;
+	operand.op.array.offset.y = y;
+	return operand;
+}
+
+/* Two boxes to the device, one of them into an array, and both back. */
+static void test_boxes(cudaStream_t stream)
+{
+	cudaChannelFormatDesc desc = cudaCreateChannelDesc<int>();
+	cudaMemcpy3DBatchOp ops[2] = {};
+	int in_ints[6 * 10], out_ints[4 * 5], *device;
+	unsigned char in_bytes[3 * 8 * 16], out_bytes[3 * 4 * 5];
+	unsigned char *box;
+	cudaArray_t array;
+
+	test_fill(in_bytes, sizeof(in_bytes), 2);
+	for (int i = 0; i < 60; i++)
+		in_ints[i] = i * 11;
+	CUDA(cudaMalloc(&box, sizeof(in_bytes)));
+	CUDA(cudaMalloc(&device, sizeof(in_ints)));
+	CUDA(cudaMallocArray(&array, &desc, 12, 8, 0));
+	for (int i = 0; i < 2; i++)
+		ops[i].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	ops[0].src = at(in_bytes, 16, 8);
+	ops[0].dst = at(box, 6, 5);
+	ops[0].extent = make_cudaExtent(5, 4, 3);
+	ops[1].src = at(in_ints, 10, 0);
+	ops[1].dst = in(array, 2, 1);
+	ops[1].extent = make_cudaExtent(10, 6, 1);
+	CUDA(cudaMemcpy3DBatchAsync(2, ops, 0, stream));
+	ops[0].src = at(box, 6, 5);
+	ops[0].dst = at(out_bytes, 0, 0);
+	ops[1].src = in(array, 3, 2);
+	ops[1].dst = at(device, 0, 0);
+	ops[1].extent = make_cudaExtent(4, 5, 1);
+	CUDA(cudaMemcpy3DBatchAsync(2, ops, 0, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaMemcpy(out_ints, device, sizeof(out_ints), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 60; i++)
+		EXPECT_EQ(in_bytes[i / 20 * 128 + i / 5 % 4 * 16 + i % 5], out_bytes[i]);
+	for (int i = 0; i < 20; i++)
+		EXPECT_EQ(in_ints[(i / 4 + 1) * 10 + i % 4 + 1], out_ints[i]);
+
+	EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy3DBatchAsync(2, ops, 1, stream));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy3DBatchAsync(0, ops, 0, stream));
+	ops[1].srcAccessOrder = cudaMemcpySrcAccessOrderInvalid;
+	EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy3DBatchAsync(2, ops, 0, stream));
+	cudaGetLastError();
+	CUDA(cudaFreeArray(array));
+	CUDA(cudaFree(device));
+	CUDA(cudaFree(box));
+}
+
 static void test_managed(cudaStream_t stream)
 {
 	struct cudaMemLocation places[2] = {};
@@ -81,6 +151,7 @@ int main(void)
 
 	CUDA(cudaStreamCreate(&stream));
 	test_copies(stream);
+	test_boxes(stream);
 	test_managed(stream);
 	CUDA(cudaStreamDestroy(stream));
 	return 0;

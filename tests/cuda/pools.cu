@@ -170,6 +170,31 @@ static void wrong_uses(cudaStream_t stream)
 	cudaGetLastError();
 }
 
+/* The same pools, found by place. */
+static void places(void)
+{
+	cudaMemPool_t by_device, by_place, pool;
+	cudaMemPoolProps props = {};
+	cudaMemLocation here = {};
+
+	here.type = cudaMemLocationTypeDevice;
+	CUDA(cudaDeviceGetDefaultMemPool(&by_device, 0));
+	CUDA(cudaMemGetDefaultMemPool(&by_place, &here, cudaMemAllocationTypePinned));
+	EXPECT(by_device == by_place);
+	props.allocType = cudaMemAllocationTypePinned;
+	props.location = here;
+	CUDA(cudaMemPoolCreate(&pool, &props));
+	CUDA(cudaMemSetMemPool(&here, cudaMemAllocationTypePinned, pool));
+	CUDA(cudaDeviceGetMemPool(&by_device, 0));
+	EXPECT(by_device == pool);
+	CUDA(cudaMemGetMemPool(&by_place, &here, cudaMemAllocationTypePinned));
+	EXPECT(by_place == pool);
+	CUDA(cudaMemPoolDestroy(pool));
+	EXPECT_CODE(cudaErrorInvalidValue,
+		    cudaMemGetMemPool(&by_place, &here, cudaMemAllocationTypeInvalid));
+	cudaGetLastError();
+}
+
 int main(void)
 {
 	cudaStream_t stream;
@@ -183,6 +208,7 @@ int main(void)
 	apart();
 	threshold(stream);
 	own_pool(stream);
+	places();
 	crosswise(stream);
 	wrong_uses(stream);
 	CUDA(cudaStreamDestroy(stream));
