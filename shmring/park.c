@@ -66,11 +66,12 @@ void fgv_doorbell_clear(int fd)
 }
 
 /* What is left of a limit, as ppoll() wants it; NULL where there is no limit. */
-static const struct timespec *time_left(uint64_t deadline_ns, int timeout_ms, struct timespec *ts)
+static const struct timespec *time_left(uint64_t deadline_ns, int64_t timeout_ns,
+					struct timespec *ts)
 {
 	uint64_t now_ns, left_ns;
 
-	if (timeout_ms < 0)
+	if (timeout_ns < 0)
 		return NULL;
 	now_ns = fgv_now_ns();
 	left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
@@ -79,10 +80,9 @@ static const struct timespec *time_left(uint64_t deadline_ns, int timeout_ms, st
 	return ts;
 }
 
-int fgv_doorbell_wait(int fd, int hangup_fd, int timeout_ms)
+int fgv_doorbell_wait(int fd, int hangup_fd, int64_t timeout_ns)
 {
-	uint64_t deadline_ns =
-		timeout_ms > 0 ? fgv_now_ns() + (uint64_t)timeout_ms * FGV_NS_PER_MS : 0;
+	uint64_t deadline_ns = timeout_ns > 0 ? fgv_now_ns() + (uint64_t)timeout_ns : 0;
 	struct pollfd fds[2] = {
 		{.fd = fd, .events = POLLIN},
 		{.fd = hangup_fd, .events = POLLIN | POLLRDHUP},
@@ -91,7 +91,7 @@ int fgv_doorbell_wait(int fd, int hangup_fd, int timeout_ms)
 	int ready;
 
 	do
-		ready = ppoll(fds, 2, time_left(deadline_ns, timeout_ms, &ts), NULL);
+		ready = ppoll(fds, 2, time_left(deadline_ns, timeout_ns, &ts), NULL);
 	while (ready < 0 && errno == EINTR);
 	if (ready < 0)
 		return -errno;

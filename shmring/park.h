@@ -88,6 +88,6 @@ void fgv_doorbell_clear(int fd);
  * -ECONNRESET, -EAGAIN, 1, so that a peer that rings all the time can't hide its end.
  * What the peer published before its end may still be in the ring.
  */
-int fgv_doorbell_wait(int fd, int hangup_fd, int timeout_ms);
+int fgv_doorbell_wait(int fd, int hangup_fd, int64_t timeout_ns);
 
 #endif

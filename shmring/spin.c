@@ -74,10 +74,18 @@ bool fgv_spin_again(struct fgv_spin *spin)
 	return fgv_now_ns() < spin->deadline_ns;
 }
 
+uint64_t fgv_spin_since_ns(const struct fgv_spin *spin)
+{
+	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+
+	return spin->deadline_ns ? spin->deadline_ns - time_ns : 0;
+}
+
 bool fgv_spin_longer(const struct fgv_spin *spin)
 {
 	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
 
 	/* fgv_spin_again() has paused, and looked at the clock once in many turns. */
-	return spin->deadline_ns && fgv_spin_is_cheap() && fgv_now_ns() < spin->deadline_ns + LONGER * time_ns;
+	return spin->deadline_ns && fgv_spin_is_cheap() &&
+	       fgv_now_ns() < spin->deadline_ns + LONGER * time_ns;
 }

@@ -41,6 +41,9 @@ bool fgv_spin_is_cheap(void);
 /* Pauses for a moment; false once the time to spin is over. */
 bool fgv_spin_again(struct fgv_spin *spin);
 
+/* When it began, 0 if that was only a moment ago: the clock is not looked at for moments. */
+uint64_t fgv_spin_since_ns(const struct fgv_spin *spin);
+
 /*
  * After fgv_spin_again() has said false: whether to go on with it, for up to a hundred times
  * as long where there are processors to spare. For who knows that what is waited for is

@@ -94,7 +94,8 @@ static struct latency summary(uint64_t *samples_ns, long calls)
 static void pause_ms(const struct fgv_lane *lane)
 {
 	fgv_doorbell_clear(lane->doorbell);
-	if (fgv_doorbell_wait(lane->doorbell, lane->client->connection, 1) != -ECONNRESET)
+	if (fgv_doorbell_wait(lane->doorbell, lane->client->connection, FGV_NS_PER_MS) !=
+	    -ECONNRESET)
 		return;
 	fgv_error("the session is lost");
 	exit(EXIT_FAILURE);

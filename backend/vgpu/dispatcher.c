@@ -371,13 +371,12 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	struct fgv_window_head *head = fgv_window_head(&session->window);
 	bool is_on_gpu = session->waits.on_gpu > 0 || fgv_gate_has_work(&session->gate);
 	int completion_fd = is_on_gpu ? session->gpu->ops->completion_fd(session->gpu) : -1;
-	uint64_t limit_ns;
+	bool is_polled = is_on_gpu && completion_fd < 0;
+	uint64_t limit_ns = is_polled ? poll_after_ns(waited_ns) : UINT64_MAX;
 	int err;
 
 	if (!fgv_gate_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
 		return 0;
-	if (is_on_gpu && completion_fd < 0)
-		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
 	/* Which lane the one request that can be taken comes by is not known. */
 	if (fgv_stall_is_full(&session->stall))
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);

@@ -414,7 +414,25 @@ static bool lend(struct fgv_gate *gate)
 	return true;
 }
 
-/* Somebody waits for the work on the GPU: be there when it is done. */
+/* Whether the work on the GPU takes longer than was expected: then nobody knows how long. */
+static bool is_late(const struct fgv_gate *gate, uint64_t waited_ns)
+{
+	return waited_ns > 2 * gate->ahead_ns + WATCH_NS;
+}
+
+/* The guest waits for the GPU, and nobody else does: be there when it is done. */
+static bool may_sleep_before_reply(const struct fgv_session *session, uint64_t waited_ns,
+				   uint64_t *limit_ns)
+{
+	uint64_t now_ns = fgv_now_ns(), due_ns = fgv_waits_due_ns(&session->waits);
+
+	if (due_ns <= now_ns)
+		return is_late(&session->gate, waited_ns);
+	*limit_ns = due_ns - now_ns;
+	return true;
+}
+
+/* Another session waits for the end of the work on the GPU: be there when it is done. */
 static bool may_sleep_over_work(const struct fgv_gate *gate, uint64_t waited_ns, bool is_told,
 				uint64_t *limit_ns)
 {
@@ -422,35 +440,43 @@ static bool may_sleep_over_work(const struct fgv_gate *gate, uint64_t waited_ns,
 
 	if (gate->grant->flags & FGV_GRANT_UNDRAINED) {
 		now_ns = fgv_now_ns();
-		*limit_ns = gate->limit_ns > now_ns ? gate->limit_ns - now_ns : 0;
+		*limit_ns = fgv_min_u64(*limit_ns,
+					gate->limit_ns > now_ns ? gate->limit_ns - now_ns : 0);
 		return *limit_ns > 0;
 	}
 	if (is_told)
 		return true;
 	if (waited_ns + 2 * WATCH_NS < gate->ahead_ns) {
-		*limit_ns = gate->ahead_ns - waited_ns - WATCH_NS;
+		*limit_ns = fgv_min_u64(*limit_ns, gate->ahead_ns - waited_ns - WATCH_NS);
 		return true;
 	}
-	/* Later than was expected: then nobody knows when. */
-	return waited_ns > 2 * gate->ahead_ns + WATCH_NS;
+	return is_late(gate, waited_ns);
+}
+
+static bool may_sleep_with_work(const struct fgv_session *session, uint64_t waited_ns, bool is_told,
+				uint64_t *limit_ns)
+{
+	const struct fgv_gate *gate = &session->gate;
+
+	if (gate->limit_ns != FGV_GRANT_NO_LIMIT)
+		return may_sleep_over_work(gate, waited_ns, is_told, limit_ns);
+	return is_told || session->waits.on_gpu == 0 ||
+	       may_sleep_before_reply(session, waited_ns, limit_ns);
 }
 
 bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
 			uint64_t *limit_ns)
 {
 	struct fgv_gate *gate = &session->gate;
-	bool is_alone = gate->limit_ns == FGV_GRANT_NO_LIMIT;
 
-	*limit_ns = UINT64_MAX;
 	switch (fgv_grant_state(gate->word)) {
 	case FGV_GRANT_NONE:
 		return !gate->linger_ns &&
 		       !__atomic_load_n(&gate->grant->is_next, __ATOMIC_RELAXED);
 	case FGV_GRANT_BUSY:
-		if (!fgv_gate_has_work(gate))
-			return is_alone && !gate->blocked && lend(gate);
-		return (is_alone && session->waits.on_gpu == 0) ||
-		       may_sleep_over_work(gate, waited_ns, is_told, limit_ns);
+		if (fgv_gate_has_work(gate))
+			return may_sleep_with_work(session, waited_ns, is_told, limit_ns);
+		return gate->limit_ns == FGV_GRANT_NO_LIMIT && !gate->blocked && lend(gate);
 	case FGV_GRANT_IDLE:
 		return true;
 	}

@@ -97,8 +97,8 @@ int fgv_gate_turn(struct fgv_session *session);
 /*
  * The dispatcher has nothing to do and is about to announce that it sleeps. False: it must not
  * sleep, something is about to happen. Otherwise *@limit_ns is how long at most,
- * UINT64_MAX for no limit. @waited_ns: how long there was nothing; @is_told: the GPU
- * wakes the dispatcher when work completes.
+ * UINT64_MAX for no limit; before the call, how long where no better is known. @waited_ns: how
+ * long there was nothing; @is_told: the GPU wakes the dispatcher when work completes.
  */
 bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
 			uint64_t *limit_ns);

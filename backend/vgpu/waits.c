@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/vgpu/session.h"
+#include "common/util.h"
+#include "shmring/usual.h"
+
+/* How much later a short sleep of this process ends, whose timers are precise. */
+#define SLEEP_LATE_NS (25 * FGV_NS_PER_US)
 
 int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes)
 {
@@ -23,9 +28,28 @@ static bool is_on_gpu(const struct fgv_wait *wait)
 
 void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait)
 {
-	waits->list[waits->count++] = *wait;
+	struct fgv_wait *added = &waits->list[waits->count++];
+
+	*added = *wait;
 	waits->in_lane[wait->lane]++;
-	waits->on_gpu += is_on_gpu(wait);
+	if (is_on_gpu(wait)) {
+		waits->on_gpu++;
+		added->since_ns = fgv_now_ns();
+	}
+}
+
+uint64_t fgv_waits_due_ns(const struct fgv_waits *waits)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < waits->count; i++) {
+		const struct fgv_wait *wait = &waits->list[i];
+		uint64_t rest_ns = fgv_usual_rest_ns(waits->usual_ns[wait->op], SLEEP_LATE_NS);
+
+		if (is_on_gpu(wait))
+			due_ns = fgv_min_u64(due_ns, rest_ns ? wait->since_ns + rest_ns : 0);
+	}
+	return due_ns == UINT64_MAX ? 0 : due_ns;
 }
 
 /* It waits for nothing any more. */
@@ -67,6 +91,7 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 		return true;
 	if (wait->status == CUDA_ERROR_NOT_READY)
 		return false;
+	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns);
 	fgv_gate_finished(session, wait->covers);
 	return true;
 }

@@ -7,6 +7,7 @@
 #ifndef FGV_VGPU_WAITS_H
 #define FGV_VGPU_WAITS_H
 
+#include "api/gpu_host.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/vgpu/handles.h"
 #include "backend/vgpu/mapped.h"
@@ -20,6 +21,7 @@ struct fgv_wait {
 	/* What is waited for; with neither, the reply below is known. */
 	struct fgv_gpu_fence *fence;
 	struct fgv_object *event;	/* with a reference */
+	uint64_t since_ns;		/* for the GPU */
 	uint64_t covers;		/* see fgv_session_await_fence() */
 	struct fgv_mapped_range *range; /* goes once the fence has passed; or NULL */
 	CUresult status;
@@ -33,6 +35,7 @@ struct fgv_waits {
 	uint32_t count;
 	uint32_t on_gpu; /* of them, those that wait for the GPU */
 	uint32_t in_lane[FGV_LANES_MAX];
+	uint32_t usual_ns[FGV_OP_MAX + 1]; /* how long it waits for the GPU; see shmring/usual.h */
 };
 
 /* Room for FGV_REPLY_SLOTS calls of each lane. 0 or -ENOMEM. */
@@ -45,6 +48,9 @@ static inline bool fgv_waits_has(const struct fgv_waits *waits, uint32_t lane)
 {
 	return waits->in_lane[lane] > 0;
 }
+
+/* Until when nothing that is waited for is likely to be done; 0: not known, or now. */
+uint64_t fgv_waits_due_ns(const struct fgv_waits *waits);
 
 /* Appends a copy of @wait. The lane has room. Takes over its fence or reference. */
 void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait);

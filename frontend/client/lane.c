@@ -14,10 +14,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/util.h"
 #include "frontend/client/connect.h"
 #include "frontend/client/text.h"
 #include "shmring/park.h"
 #include "shmring/spin.h"
+#include "shmring/usual.h"
+
+/* How much later a short sleep ends: the kernel's usual slack for timers, and waking up. */
+#define SLEEP_LATE_NS (75 * FGV_NS_PER_US)
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -89,17 +94,18 @@ CUresult fgv_lane_status(struct fgv_lane *lane)
 }
 
 /*
- * Sleeps until this lane's doorbell is rung, or for a moment only. What the session's
+ * Sleeps until this lane's doorbell is rung, for @limit_ns at most unless that is negative,
+ * or for a moment only. What the session's
  * end looks like from here is that the connection hangs up. A message on it is an
  * acknowledgement that another thread is about to read (attach.c). CUDA's calls are no
  * cancellation points, and a lane must not be left in the middle of one.
  */
-static void sleep_on_doorbell(struct fgv_lane *lane)
+static void sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
 {
 	int cancel, rung;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	rung = fgv_doorbell_wait(lane->doorbell, lane->client->connection, -1);
+	rung = fgv_doorbell_wait(lane->doorbell, lane->client->connection, limit_ns);
 	pthread_setcancelstate(cancel, NULL);
 	switch (rung) {
 	case 0:
@@ -160,7 +166,7 @@ static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 			continue;
 		fgv_park_announce_for_room(&lane->head->guest_parked);
 		if (!fgv_ring_freed_ordered(&lane->requests, position))
-			sleep_on_doorbell(lane);
+			sleep_on_doorbell(lane, -1);
 		fgv_park_withdraw(&lane->head->guest_parked);
 		spin = fgv_spin_start();
 	}
@@ -264,25 +270,43 @@ static bool look_on(const struct fgv_lane *lane, struct fgv_spin *spin)
 	       (__atomic_load_n(online, __ATOMIC_RELAXED) && fgv_spin_longer(spin));
 }
 
+static void park(struct fgv_lane *lane, int64_t limit_ns)
+{
+	fgv_park_announce(&lane->head->guest_parked);
+	if (!fgv_ring_peek_ordered(&lane->replies))
+		sleep_on_doorbell(lane, limit_ns);
+	fgv_park_withdraw(&lane->head->guest_parked);
+}
+
 /*
- * Waits for the next reply on @lane, whatever it answers. False: there will be none. Out of line,
- * so that bench instructions can leave out how long that takes.
+ * Waits for the next reply on @lane, whatever it answers. False: there will be none. Where there
+ * are processors to spare it spins, but sleeps first for what such a wait usually lasts: else a
+ * busy GPU would have two processors busy with waiting, this one and the host's. The clock is
+ * not looked at for a reply that comes in a moment. Out of line, so that bench instructions can
+ * leave out how long that takes.
  */
 static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 {
+	uint32_t *usual_ns = &lane->counts[lane->open_op].usual_ns;
+	uint64_t rest_ns = fgv_spin_is_cheap() ? fgv_usual_rest_ns(*usual_ns, SLEEP_LATE_NS) : 0;
+	uint64_t since_ns = rest_ns ? fgv_now_ns() : 0;
 	struct fgv_spin spin = fgv_spin_start();
 
+	if (rest_ns)
+		park(lane, (int64_t)rest_ns);
 	while (!fgv_ring_peek(&lane->replies)) {
 		if (fgv_session_status(lane->client))
 			return false;
 		if (look_on(lane, &spin))
 			continue;
-		fgv_park_announce(&lane->head->guest_parked);
-		if (!fgv_ring_peek_ordered(&lane->replies))
-			sleep_on_doorbell(lane);
-		fgv_park_withdraw(&lane->head->guest_parked);
+		if (!since_ns)
+			since_ns = fgv_spin_since_ns(&spin);
+		park(lane, -1);
 		spin = fgv_spin_start();
 	}
+	if (!since_ns)
+		since_ns = fgv_spin_since_ns(&spin);
+	fgv_usual_note(usual_ns, since_ns ? fgv_now_ns() - since_ns : 0);
 	return true;
 }
 
@@ -361,8 +385,7 @@ CUresult fgv_lane_sync(struct fgv_lane *lane)
 	uint64_t ticket = __atomic_load_n(&client->ticket, __ATOMIC_RELAXED);
 	CUresult res;
 
-	if (!may_be_refused &&
-	    __atomic_load_n(&client->synced_ticket, __ATOMIC_ACQUIRE) == ticket)
+	if (!may_be_refused && __atomic_load_n(&client->synced_ticket, __ATOMIC_ACQUIRE) == ticket)
 		return fgv_session_status(client);
 	res = fgv_call_device_sync(lane);
 	if (!res && __atomic_load_n(&client->ticket, __ATOMIC_RELAXED) == ticket + 1)

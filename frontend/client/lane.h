@@ -34,6 +34,7 @@
 struct fgv_op_count {
 	uint64_t requests;
 	uint64_t round_trips; /* of them: those that were waited for */
+	uint32_t usual_ns;    /* that a wait lasts; see shmring/usual.h */
 };
 
 /* All its owner's; the counts are read by others. */

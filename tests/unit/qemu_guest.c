@@ -1,5 +1,6 @@
 /* See qemu_guest.h. Limits of time are for a host that hangs, not for a slow one. */
 #define _GNU_SOURCE
+#include "common/util.h"
 #include "tests/unit/qemu_guest.h"
 
 #include <check.h>
@@ -191,7 +192,7 @@ void qemu_guest_await_bell(const struct qemu_guest *guest, uint32_t vector)
 {
 	int fd = guest->bells[FGV_REGION_GUEST][vector];
 
-	ck_assert_msg(fgv_doorbell_wait(fd, -1, HANG_LIMIT_SEC * 1000) == 1,
+	ck_assert_msg(fgv_doorbell_wait(fd, -1, HANG_LIMIT_SEC * (int64_t)FGV_NS_PER_SEC) == 1,
 		      "vector %u is not rung", vector);
 	fgv_doorbell_clear(fd);
 }

@@ -1,5 +1,6 @@
 /* The transport of the tests' host: socket, welcome, lanes, and the loop. */
 #define _GNU_SOURCE
+#include "common/util.h"
 #include "tests/unit/test_client_host.h"
 
 #include <check.h>
@@ -201,7 +202,7 @@ static void park(void)
 
 	fgv_park_announce(parked);
 	if (HOST_GET(pause) || !fgv_lanes_any_ordered(host.looking))
-		fgv_doorbell_wait(host.doorbell, host.connection, 2);
+		fgv_doorbell_wait(host.doorbell, host.connection, 2 * FGV_NS_PER_MS);
 	fgv_park_withdraw(parked);
 	fgv_doorbell_clear(host.doorbell);
 }

@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "common/util.h"
 #include "api/wire.h"
 #include "shmring/park.h"
 
@@ -37,7 +38,7 @@ START_TEST(counts_rings_until_cleared)
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, -1), 1);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], -1), 1);
 	fgv_doorbell_clear(doorbell);
-	ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], 1), 0);
+	ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], FGV_NS_PER_MS), 0);
 	fgv_doorbell_clear(doorbell);
 	fgv_doorbell_ring(doorbell);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], -1), 1);
@@ -81,7 +82,7 @@ START_TEST(goes_on_after_signals)
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &every_ms, NULL);
 	while (alarms < 5)
-		ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], 30), 0);
+		ck_assert_int_eq(fgv_doorbell_wait(doorbell, pair[0], 30 * FGV_NS_PER_MS), 0);
 	setitimer(ITIMER_REAL, &off, NULL);
 }
 END_TEST

@@ -97,7 +97,8 @@ void vgpu_await_wants(struct vgpu *vgpu)
 	int waited_ms = 0;
 
 	while (!__atomic_load_n(&vgpu->grant->wants, __ATOMIC_ACQUIRE)) {
-		ck_assert_int_ge(fgv_doorbell_wait(vgpu->sched_bell_fd, -1, LOOK_MS), 0);
+		ck_assert_int_ge(
+			fgv_doorbell_wait(vgpu->sched_bell_fd, -1, LOOK_MS * FGV_NS_PER_MS), 0);
 		fgv_doorbell_clear(vgpu->sched_bell_fd);
 		waited_ms += LOOK_MS;
 		ck_assert_msg(waited_ms < PATIENCE_MS, "the grant is not asked for");
@@ -392,7 +393,7 @@ static const struct fgv_slot *await_reply(struct vgpu *vgpu, uint32_t number)
 	while (!(slot = fgv_ring_peek(&lane->replies))) {
 		fgv_park_announce(&head->guest_parked);
 		if (!fgv_ring_peek_ordered(&lane->replies) &&
-		    fgv_doorbell_wait(lane->doorbell_fd, -1, LOOK_MS) == 0)
+		    fgv_doorbell_wait(lane->doorbell_fd, -1, LOOK_MS * FGV_NS_PER_MS) == 0)
 			waited_ms += LOOK_MS;
 		fgv_park_withdraw(&head->guest_parked);
 		fgv_doorbell_clear(lane->doorbell_fd);

@@ -1,0 +1,37 @@
+/*
+ * How long a wait lasts at least, as those before it have lasted of late. Who waits can sleep
+ * for the most of that and be awake in time. A shorter one counts at once, a longer one little
+ * by little, so that who waits for now this, now that does not sleep through the shorter.
+ *
+ * Threads: who has the number.
+ */
+#ifndef FGV_SHMRING_USUAL_H
+#define FGV_SHMRING_USUAL_H
+
+#include <stdint.h>
+
+#include "common/util.h"
+
+/* It rises by this part of itself, and a little, so that it gets away from 0. */
+#define FGV_USUAL_RISE	  8
+#define FGV_USUAL_RISE_NS 1000
+
+/* The longer a processor has slept, the later it wakes up: this part of it, 1/64, was seen. */
+#define FGV_USUAL_WAKE_PART 64
+
+static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns)
+{
+	uint64_t most_ns = *usual_ns + (uint64_t)*usual_ns / FGV_USUAL_RISE + FGV_USUAL_RISE_NS;
+
+	*usual_ns = (uint32_t)fgv_min_u64(fgv_min_u64(took_ns, most_ns), UINT32_MAX);
+}
+
+/* How long to sleep where a short sleep ends up to @late_ns too late; 0: not worth it. */
+static inline uint64_t fgv_usual_rest_ns(uint32_t usual_ns, uint64_t late_ns)
+{
+	uint64_t margin_ns = late_ns + usual_ns / FGV_USUAL_WAKE_PART;
+
+	return usual_ns > 2 * margin_ns ? usual_ns - margin_ns : 0;
+}
+
+#endif
