@@ -43,6 +43,7 @@ static struct {
 	LIST_HEAD(, fgv_pool) pools; /* without the default one */
 	struct fgv_pool common;
 	struct fgv_pool *current;
+	bool is_over; /* atomic: a pool keeps more than its threshold */
 } all = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER,
 	.common = {.reuse = {1, 1, 1}},
@@ -319,8 +320,10 @@ CUresult fgv_pool_free(struct fgv_lane *lane, uint64_t address, uint32_t stream)
 		pool->used_bytes -= block->bytes;
 		block->is_kept = true;
 		block->stream = stream;
-		if (pool->is_destroyed || pool->reserved_bytes > pool->threshold_bytes)
+		if (pool->is_destroyed)
 			release_locked(lane, pool, block);
+		else if (pool->reserved_bytes > pool->threshold_bytes)
+			__atomic_store_n(&all.is_over, true, __ATOMIC_RELAXED);
 		drop_if_empty_locked(pool);
 	}
 	pthread_mutex_unlock(&all.mutex);
@@ -404,6 +407,21 @@ CUresult fgv_pool_set_attribute(struct fgv_pool *pool, CUmemPool_attribute attri
 		res = set_locked(pool, attribute, value);
 	pthread_mutex_unlock(&all.mutex);
 	return res;
+}
+
+void fgv_pool_settle(struct fgv_lane *lane)
+{
+	struct fgv_pool *pool;
+
+	if (__builtin_expect(!__atomic_load_n(&all.is_over, __ATOMIC_RELAXED), 1))
+		return;
+	pthread_mutex_lock(&all.mutex);
+	__atomic_store_n(&all.is_over, false, __ATOMIC_RELAXED);
+	trim_locked(lane, &all.common, all.common.threshold_bytes);
+	LIST_FOREACH(pool, &all.pools, link) {
+		trim_locked(lane, pool, pool->threshold_bytes);
+	}
+	pthread_mutex_unlock(&all.mutex);
 }
 
 static void drain_locked(struct fgv_lane *lane, struct fgv_pool *pool)

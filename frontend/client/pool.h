@@ -1,8 +1,8 @@
 /*
  * Pools of device memory, for allocation in the order of streams. Memory that is freed in a
  * stream may be given out at once in the same stream, whose later work comes after the earlier.
- * Up to its release threshold a pool keeps what was freed for that, without a word to the
- * host; the rest goes back to the device, after the work that was queued before.
+ * For that a pool keeps what was freed, without a word to the host. What is more than its release
+ * threshold goes back to the device when the program synchronizes next.
  *
  * What a pool keeps counts against the VM's quota. There is one device, so one default pool.
  *
@@ -51,6 +51,9 @@ CUresult fgv_pool_get_attribute(struct fgv_pool *pool, CUmemPool_attribute attri
 				uint64_t *value);
 CUresult fgv_pool_set_attribute(struct fgv_pool *pool, CUmemPool_attribute attribute,
 				uint64_t value);
+
+/* The program has synchronized: gives back what pools keep beyond their thresholds. */
+void fgv_pool_settle(struct fgv_lane *lane);
 
 /* Frees all memory of all pools; only the default one is left. */
 void fgv_pool_drain(struct fgv_lane *lane);

@@ -207,6 +207,8 @@ static cudaError_t synchronize(void)
 	if (error)
 		return error;
 	error = fgv_error_from(fgv_lane_sync(lane));
+	if (!error)
+		fgv_pool_settle(lane);
 	fgv_lane_leave(lane);
 	return error;
 }

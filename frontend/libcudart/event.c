@@ -2,6 +2,7 @@
  * Events.
  */
 #include "frontend/client/object.h"
+#include "frontend/client/pool.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -142,9 +143,18 @@ static cudaError_t ask(cudaEvent_t event, CUresult (*call)(struct fgv_lane *, ui
 	return error;
 }
 
+static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
+{
+	CUresult res = fgv_call_event_sync(lane, handle);
+
+	if (!res)
+		fgv_pool_settle(lane);
+	return res;
+}
+
 FGV_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-	return fgv_error_set(ask(event, fgv_call_event_sync));
+	return fgv_error_set(ask(event, synchronize));
 }
 
 FGV_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "frontend/client/object.h"
+#include "frontend/client/pool.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
@@ -162,9 +163,18 @@ static cudaError_t ask(cudaStream_t stream, CUresult (*call)(struct fgv_lane *, 
 	return error;
 }
 
+static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
+{
+	CUresult res = fgv_call_stream_sync(lane, handle);
+
+	if (!res)
+		fgv_pool_settle(lane);
+	return res;
+}
+
 FGV_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	return fgv_error_set(ask(stream, fgv_call_stream_sync));
+	return fgv_error_set(ask(stream, synchronize));
 }
 
 FGV_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)

@@ -75,6 +75,23 @@ static void apart(void)
 		CUDA(cudaStreamDestroy(streams[i]));
 }
 
+/* Without a threshold the pool keeps what is freed until the program synchronizes. */
+static void until_synchronized(cudaStream_t stream)
+{
+	cudaMemPool_t pool;
+	void *memory, *again;
+
+	CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+	CUDA(cudaMallocAsync(&memory, 2 * MIB, stream));
+	CUDA(cudaFreeAsync(memory, stream));
+	CUDA(cudaMallocAsync(&again, 2 * MIB, stream));
+	EXPECT(again == memory);
+	CUDA(cudaFreeAsync(again, stream));
+	EXPECT(attribute(pool, cudaMemPoolAttrReservedMemCurrent) >= 2 * MIB);
+	CUDA(cudaStreamSynchronize(stream));
+	EXPECT_EQ(0, attribute(pool, cudaMemPoolAttrReservedMemCurrent));
+}
+
 /* With a threshold the pool keeps what is freed, until it is trimmed. */
 static void threshold(cudaStream_t stream)
 {
@@ -206,6 +223,7 @@ int main(void)
 	in_order(stream);
 	in_order(NULL);
 	apart();
+	until_synchronized(stream);
 	threshold(stream);
 	own_pool(stream);
 	places();
