@@ -216,22 +216,6 @@ static cudaError_t post(struct fgv_lane *lane, struct fgv_exec *exec,
 	return error;
 }
 
-/* A stream that is being captured gets the graph as one node. */
-static cudaError_t capture(struct fgv_lane *lane, const struct fgv_exec *exec)
-{
-	struct fgv_work work = {.params.type = cudaGraphNodeTypeGraph};
-	cudaError_t error = exec->has_memory ? cudaErrorNotSupported
-					     : fgv_graph_copy(exec->graph, true, &work.child);
-
-	if (error)
-		return error;
-	work.child->is_child = true;
-	error = fgv_capture_add(lane, &work);
-	if (error)
-		fgv_work_free(&work);
-	return error;
-}
-
 static cudaError_t launch(struct fgv_exec *exec, cudaStream_t stream)
 {
 	struct fgv_graph_place place = {.stream = stream};
@@ -244,9 +228,13 @@ static cudaError_t launch(struct fgv_exec *exec, cudaStream_t stream)
 	if (error)
 		return error;
 	error = fgv_stream_handle(lane, stream, &place.handle);
-	if (!error) {
+	if (!error && lane->recorder) {
+		/* The graph would have to be the captured one's node, which CUDA does not do. */
+		error = cudaErrorStreamCaptureUnsupported;
+		fgv_recorder_fail(lane->recorder, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	} else if (!error) {
 		pthread_mutex_lock(&exec->mutex);
-		error = lane->recorder ? capture(lane, exec) : post(lane, exec, &place);
+		error = post(lane, exec, &place);
 		pthread_mutex_unlock(&exec->mutex);
 	}
 	fgv_lane_leave(lane);

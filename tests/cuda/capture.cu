@@ -315,10 +315,10 @@ static void threads(struct fixture *f)
 	CUDA(cudaGraphDestroy(graph));
 }
 
-/* More nodes for a graph that there is, and a graph as a node of another. */
+/* More nodes for a graph that there is; but a capture can't be given one that is ready to run. */
 static void into_graph(struct fixture *f)
 {
-	cudaGraph_t graph, outer, same;
+	cudaGraph_t graph, same;
 	cudaGraphNode_t first;
 	cudaGraphExec_t exec;
 	size_t count = 1;
@@ -339,14 +339,11 @@ static void into_graph(struct fixture *f)
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 
 	CUDA(cudaStreamBeginCapture(f->stream, cudaStreamCaptureModeGlobal));
-	CUDA(cudaGraphLaunch(exec, f->stream));
-	LAUNCH(add<<<1, 1, 0, f->stream>>>(f->a, 1));
-	CUDA(cudaStreamEndCapture(f->stream, &outer));
-	EXPECT_EQ(2, count_nodes(outer));
+	EXPECT_CODE(cudaErrorStreamCaptureUnsupported, cudaGraphLaunch(exec, f->stream));
+	EXPECT_CODE(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(f->stream, &same));
 	CUDA(cudaGraphExecDestroy(exec));
-	CUDA(cudaGraphDestroy(graph));
-	run(f, outer, 2);
-	EXPECT_EQ(((0 + 2) * 7 + 1 + 2) * 7 + 1, value_of(f->a));
+	run(f, graph, 2);
+	EXPECT_EQ(((0 + 2) * 7 + 2) * 7, value_of(f->a));
 }
 
 int main(void)
