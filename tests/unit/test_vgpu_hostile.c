@@ -343,7 +343,7 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
 		make_paged(message, len, seed);
 	if (op == FGV_OP_DEVICE_INFO || op == FGV_OP_COPY_IN_BULK || op == FGV_OP_COPY_OUT ||
-	    op == FGV_OP_FUNCTION_GET || op == FGV_OP_HOST_MAP)
+	    op == FGV_OP_FUNCTION_GET || op == FGV_OP_HOST_MAP || op == FGV_OP_MODULE_KERNELS)
 		move_to_arena(message + 8);
 	if (is_box)
 		make_box(op, address, message, seed);
@@ -364,7 +364,7 @@ START_TEST(sends_random_arguments)
 	for (int i = 0; i < 5000; i++) {
 		uint16_t op = (uint16_t)((unsigned)rand_r(&seed) % (FGV_OP_MAX + 1));
 		uint32_t lane = (uint32_t)rand_r(&seed) % VGPU_LANES;
-		uint8_t message[FGV_SLOT_INLINE + 64] = {0};
+		uint8_t message[512] = {0};
 		uint32_t len, status;
 
 		/* What waits for a function that never returns has no reply: never_returns. */
