@@ -41,6 +41,24 @@ static inline unsigned fgv_texel_bytes(uint32_t format, uint32_t channels)
 	return fgv_texel_channel_bytes(format) * channels;
 }
 
+/* What a view, a CUresourceViewFormat, reads elements as; false where it is compressed, or none. */
+static inline bool fgv_texel_view(uint32_t view, CUarray_format *format, unsigned *channels)
+{
+	static const CUarray_format formats[] = {
+		CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
+		CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
+		CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
+		CU_AD_FORMAT_HALF,	     CU_AD_FORMAT_FLOAT,
+	};
+	uint32_t index = view - CU_RES_VIEW_FORMAT_UINT_1X8;
+
+	if (index > CU_RES_VIEW_FORMAT_FLOAT_4X32 - CU_RES_VIEW_FORMAT_UINT_1X8)
+		return false;
+	*format = formats[index / 3];
+	*channels = 1u << index % 3;
+	return true;
+}
+
 /* How many levels an array of this size can have. */
 static inline unsigned fgv_texel_levels_max(const uint64_t size[3], uint32_t flags)
 {

@@ -41,11 +41,11 @@ void softgpu_shared_init(void *shared);
 void softgpu_shared_forget(void *shared, pid_t pid);
 
 struct softgpu_config {
-	int ordinal;		/* device number, shown in the name and the PCI id */
-	uint64_t va_base;	/* device addresses start here, the same in every process */
-	uint64_t memory_bytes;	/* device memory; addresses are in [va_base, va_base + this) */
-	unsigned workers;	/* threads that run blocks, 0: one per available processor */
-	void *shared;		/* softgpu_shared_init() was called on it; NULL: private */
+	int ordinal;	       /* device number, shown in the name and the PCI id */
+	uint64_t va_base;      /* device addresses start here, the same in every process */
+	uint64_t memory_bytes; /* device memory; addresses are in [va_base, va_base + this) */
+	unsigned workers;      /* threads that run blocks, 0: one per available processor */
+	void *shared;	       /* softgpu_shared_init() was called on it; NULL: private */
 };
 
 CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu);
@@ -69,22 +69,22 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
  * CUDA_ERROR_UNSUPPORTED_PTX_VERSION, @log says what and in which line; an
  * instruction that the soft GPU lacks is named there.
  */
-CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count,
-			     char *log, size_t log_len, struct softgpu_module **module);
+CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
+			     size_t log_len, struct softgpu_module **module);
 void softgpu_module_unload(struct softgpu *gpu, struct softgpu_module *module);
 /* CUDA_ERROR_NOT_FOUND where the module has no such kernel or variable. */
 CUresult softgpu_module_function(struct softgpu_module *module, const char *name,
 				 struct softgpu_function **function);
-CUresult softgpu_module_global(struct softgpu_module *module, const char *name,
-			       uint64_t *address, size_t *bytes);
+CUresult softgpu_module_global(struct softgpu_module *module, const char *name, uint64_t *address,
+			       size_t *bytes);
 /* Calls @each with the names of all kernels. */
 void softgpu_module_kernels(const struct softgpu_module *module,
 			    void (*each)(const char *name, void *arg), void *arg);
 
 struct softgpu_function_info {
 	unsigned param_count;
-	const uint32_t *param_sizes;	/* bytes each; lives as long as the module */
-	const uint32_t *param_offsets;	/* where each lies among the parameters; the same */
+	const uint32_t *param_sizes;   /* bytes each; lives as long as the module */
+	const uint32_t *param_offsets; /* where each lies among the parameters; the same */
 	int attributes[CU_FUNC_ATTRIBUTE_MAX];
 };
 const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function);
@@ -133,8 +133,8 @@ CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function
 CUresult softgpu_copy_htod(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
 			   struct softgpu_stream *stream);
 /* The same for small data: @src is copied before return and may go at once. */
-CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src,
-				  size_t bytes, struct softgpu_stream *stream);
+CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
+				  struct softgpu_stream *stream);
 CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
 			   struct softgpu_stream *stream);
 CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
@@ -146,7 +146,8 @@ CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t 
 
 /*
  * What kernels have printed, on standard output (0) or with assertions on standard error (1),
- * since it was last taken: up to @room bytes of it, and how many. It is there when the kernel is done.
+ * since it was last taken: up to @room bytes of it, and how many. It is there when the kernel is
+ * done.
  */
 bool softgpu_has_text(const struct softgpu *gpu);
 size_t softgpu_take_text(struct softgpu *gpu, unsigned stream, char *text, size_t room);
@@ -172,10 +173,12 @@ uint64_t softgpu_array_bytes(const struct softgpu_array *array);
 
 /*
  * Objects by which kernels read textures and reach surfaces; arrays by the driver's names for
- * them. Destroying waits for nothing, and takes what was created.
+ * them. @view: of what part of an array, read as what; NULL: all of it. Destroying waits for
+ * nothing, and takes what was created.
  */
 CUresult softgpu_texture_create(struct softgpu *gpu, const CUDA_RESOURCE_DESC *resource,
-				const CUDA_TEXTURE_DESC *how, uint64_t *object);
+				const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view,
+				uint64_t *object);
 CUresult softgpu_surface_create(struct softgpu *gpu, struct softgpu_array *array, uint64_t *object);
 CUresult softgpu_texture_destroy(struct softgpu *gpu, uint64_t object);
 

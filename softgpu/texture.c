@@ -137,21 +137,74 @@ static bool set_pitched(struct texture *texture, const CUDA_RESOURCE_DESC *resou
 	return true;
 }
 
+/* NULL: it is linear memory. */
+static const struct softgpu_array *array_of(const CUDA_RESOURCE_DESC *resource)
+{
+	if (resource->resType == CU_RESOURCE_TYPE_ARRAY)
+		return (const struct softgpu_array *)resource->res.array.hArray;
+	if (resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		return (const struct softgpu_array *)resource->res.mipmap.hMipmappedArray;
+	return NULL;
+}
+
 static bool set_resource(struct texture *texture, const CUDA_RESOURCE_DESC *resource)
 {
 	switch (resource->resType) {
 	case CU_RESOURCE_TYPE_ARRAY:
-		return set_array(texture, (const struct softgpu_array *)resource->res.array.hArray);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		return set_array(
-			texture,
-			(const struct softgpu_array *)resource->res.mipmap.hMipmappedArray);
+		return set_array(texture, array_of(resource));
 	case CU_RESOURCE_TYPE_LINEAR:
 		return set_linear(texture, resource);
 	case CU_RESOURCE_TYPE_PITCH2D:
 		return set_pitched(texture, resource);
 	}
 	return false;
+}
+
+static bool view_format(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	unsigned bytes = fgv_texel_bytes(texture->format, texture->channels);
+
+	if (view->format == CU_RES_VIEW_FORMAT_NONE)
+		return true;
+	return fgv_texel_view(view->format, &texture->format, &texture->channels) &&
+	       fgv_texel_bytes(texture->format, texture->channels) == bytes;
+}
+
+static bool view_levels(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	if (view->firstMipmapLevel > view->lastMipmapLevel ||
+	    view->lastMipmapLevel >= texture->levels_count)
+		return false;
+	texture->levels_count = view->lastMipmapLevel - view->firstMipmapLevel + 1;
+	for (unsigned i = 0; i < texture->levels_count; i++)
+		texture->levels[i] = texture->levels[view->firstMipmapLevel + i];
+	return true;
+}
+
+/* Of what is not layered there is only layer 0. */
+static bool view_layers(struct texture *texture, const struct softgpu_array *array,
+			const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	unsigned first = view->firstLayer, last = view->lastLayer;
+
+	if (!(array->flags & CUDA_ARRAY3D_LAYERED))
+		return !first && !last;
+	if (first > last || last >= array->slices)
+		return false;
+	for (unsigned i = 0; i < texture->levels_count; i++) {
+		texture->levels[i].address += first * texture->levels[i].slice;
+		texture->levels[i].size[2] = last - first + 1;
+	}
+	return true;
+}
+
+static bool set_view(struct texture *texture, const struct softgpu_array *array,
+		     const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	return array && view->width == array->size[0] && view->height == array->size[1] &&
+	       view->depth == array->size[2] && view_format(texture, view) &&
+	       view_levels(texture, view) && view_layers(texture, array, view);
 }
 
 /* Integers that are read as such cannot be filtered. */
@@ -166,14 +219,16 @@ static bool is_filter_good(const struct texture *texture)
 }
 
 CUresult softgpu_texture_create(struct softgpu *gpu, const CUDA_RESOURCE_DESC *resource,
-				const CUDA_TEXTURE_DESC *how, uint64_t *object)
+				const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view,
+				uint64_t *object)
 {
 	struct texture texture = {.how = *how};
 	CUresult fault = fgv_queue_fault(gpu);
 
 	if (fault != CUDA_SUCCESS)
 		return fault;
-	if (!set_resource(&texture, resource) || !is_filter_good(&texture))
+	if (!set_resource(&texture, resource) ||
+	    (view && !set_view(&texture, array_of(resource), view)) || !is_filter_good(&texture))
 		return CUDA_ERROR_INVALID_VALUE;
 	texture.texel_bytes = fgv_texel_bytes(texture.format, texture.channels);
 	return add(&gpu->textures, &texture, object);

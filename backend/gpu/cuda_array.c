@@ -71,10 +71,11 @@ CUresult fgv_cuda_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, 
 }
 
 CUresult fgv_cuda_texture_create(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
-				 const CUDA_TEXTURE_DESC *how, uint64_t *number)
+				 const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view,
+				 uint64_t *number)
 {
 	CUtexObject made = 0;
-	CUresult status = cuda_of(gpu)->driver->texture_create(&made, resource, how, NULL);
+	CUresult status = cuda_of(gpu)->driver->texture_create(&made, resource, how, view);
 
 	*number = made;
 	return status;

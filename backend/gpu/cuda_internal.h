@@ -126,7 +126,8 @@ CUresult fgv_cuda_array_destroy(struct fgv_gpu *gpu, struct fgv_gpu_array *array
 CUresult fgv_cuda_array_level(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned level,
 			      struct fgv_gpu_array **part);
 CUresult fgv_cuda_texture_create(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
-				 const CUDA_TEXTURE_DESC *how, uint64_t *number);
+				 const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view,
+				 uint64_t *number);
 CUresult fgv_cuda_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
 				 uint64_t *number);
 CUresult fgv_cuda_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface);

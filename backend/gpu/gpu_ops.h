@@ -123,11 +123,13 @@ struct fgv_gpu_ops {
 
 	/*
 	 * Objects of textures and surfaces: the numbers that kernels get. Arrays are struct
-	 * fgv_gpu_array by the driver's names for them. Kernels that use one have ended
+	 * fgv_gpu_array by the driver's names for them. @view: of what part of an array, read as
+	 * what; NULL: all of it, as it is. Kernels that use one have ended
 	 * when it is destroyed, or fault.
 	 */
 	CUresult (*texture_create)(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *resource,
-				   const CUDA_TEXTURE_DESC *how, uint64_t *number);
+				   const CUDA_TEXTURE_DESC *how,
+				   const CUDA_RESOURCE_VIEW_DESC *view, uint64_t *number);
 	CUresult (*surface_create)(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
 				   uint64_t *number);
 	CUresult (*texture_destroy)(struct fgv_gpu *gpu, uint64_t number, bool is_surface);

@@ -66,6 +66,20 @@ static bool set_reading(CUDA_TEXTURE_DESC *how, const struct fgv_texture_create_
 	return true;
 }
 
+/* What the view is of, the driver looks at. */
+static bool set_view(CUDA_RESOURCE_VIEW_DESC *view, const struct fgv_texture_create_in *in)
+{
+	view->format = (CUresourceViewFormat)in->view_format;
+	view->width = in->view_size[0];
+	view->height = in->view_size[1];
+	view->depth = in->view_size[2];
+	view->firstMipmapLevel = in->view_levels[0];
+	view->lastMipmapLevel = in->view_levels[1];
+	view->firstLayer = in->view_layers[0];
+	view->lastLayer = in->view_layers[1];
+	return in->array && in->view_format <= CU_RES_VIEW_FORMAT_FLOAT_4X32;
+}
+
 /* An object for @number; what it was made of may go before it does. */
 static CUresult add(struct fgv_session *session, uint64_t number, bool is_surface, uint32_t *handle)
 {
@@ -88,13 +102,16 @@ CUresult fgv_do_texture_create(struct fgv_session *session, struct fgv_request *
 	CUresult status = fgv_session_take_deferred(session);
 	CUDA_RESOURCE_DESC resource = {.flags = 0};
 	CUDA_TEXTURE_DESC how = {.flags = 0};
+	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_NONE};
 
 	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (!set_resource(&resource, in) || !set_reading(&how, in))
+	if (!set_resource(&resource, in) || !set_reading(&how, in) ||
+	    (in->is_view && !set_view(&view, in)))
 		return CUDA_ERROR_INVALID_VALUE;
-	status = session->gpu->ops->texture_create(session->gpu, &resource, &how, &out->number);
+	status = session->gpu->ops->texture_create(session->gpu, &resource, &how,
+						   in->is_view ? &view : NULL, &out->number);
 	if (status != CUDA_SUCCESS)
 		return status;
 	return add(session, out->number, false, &out->texture);

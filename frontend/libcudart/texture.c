@@ -18,7 +18,12 @@ struct object {
 	uint32_t handle; /* the host's */
 	struct cudaResourceDesc resource;
 	struct cudaTextureDesc how; /* a texture's */
+	bool has_view;
+	struct cudaResourceViewDesc view;
 };
+
+/* The runtime's numbers are the driver's. */
+_Static_assert((int)cudaResViewFormatFloat4 == CU_RES_VIEW_FORMAT_FLOAT_4X32, "formats of views");
 
 /* By number; textures and surfaces may have the same ones. The mutex is held around all use. */
 static struct objects {
@@ -108,6 +113,17 @@ static cudaError_t find_resource(const struct cudaResourceDesc *desc, struct res
 	}
 }
 
+/* What is read is what the view says; whether the array has it, the host knows. */
+static cudaError_t apply_view(const struct cudaResourceViewDesc *view, struct resource *resource)
+{
+	if (!resource->array || (unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7)
+		return cudaErrorInvalidValue;
+	if (view->format == cudaResViewFormatNone ||
+	    fgv_texel_view(view->format, &resource->format, &resource->channels))
+		return cudaSuccess;
+	return FGV_NOT_SUPPORTED("views of block-compressed textures");
+}
+
 /* Integers are filtered, or read as fractions, only in the ways that there are. */
 static cudaError_t check_reading(const struct cudaTextureDesc *how, const struct resource *resource)
 {
@@ -149,6 +165,10 @@ static cudaError_t send_texture(const struct object *wanted, const struct resour
 	const uint32_t modes[3] = {how->addressMode[0], how->addressMode[1], how->addressMode[2]};
 	const float levels[3] = {how->mipmapLevelBias, how->minMipmapLevelClamp,
 				 how->maxMipmapLevelClamp};
+	const struct cudaResourceViewDesc *view = &wanted->view;
+	const uint64_t view_size[3] = {view->width, view->height, view->depth};
+	const uint32_t view_levels[2] = {view->firstMipmapLevel, view->lastMipmapLevel};
+	const uint32_t view_layers[2] = {view->firstLayer, view->lastLayer};
 	struct fgv_lane *lane;
 	cudaError_t error = fgv_enter(&lane);
 
@@ -158,7 +178,8 @@ static cudaError_t send_texture(const struct object *wanted, const struct resour
 		lane, resource->array, wanted->resource.resType, resource->address, resource->size,
 		resource->format, resource->channels, modes, how->filterMode,
 		flags_of(how, resource), how->maxAnisotropy, how->mipmapFilterMode, levels,
-		how->borderColor, handle, number));
+		how->borderColor, wanted->has_view, view->format, view_size, view_levels,
+		view_layers, handle, number));
 	fgv_lane_leave(lane);
 	return error;
 }
@@ -186,15 +207,18 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 		return cudaErrorInvalidValue;
 	if (!how)
 		return cudaErrorInvalidResourceHandle;
-	if (view)
-		return cudaErrorNotSupported;
 	error = find_resource(desc, &resource);
+	if (!error && view)
+		error = apply_view(view, &resource);
 	if (!error)
 		error = check_reading(how, &resource);
 	if (error)
 		return error;
 	made.resource = *desc;
 	made.how = *how;
+	made.has_view = view;
+	if (view)
+		made.view = *view;
 	error = send_texture(&made, &resource, &number, &made.handle);
 	if (error)
 		return error;
@@ -332,4 +356,21 @@ FGV_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc 
 							cudaSurfaceObject_t surfObject)
 {
 	return fgv_error_set(describe(&surfaces, surfObject, pResDesc, NULL));
+}
+
+static cudaError_t describe_view(uint64_t number, struct cudaResourceViewDesc *view)
+{
+	struct object found;
+	cudaError_t error = view ? look_up(&textures, number, &found) : cudaErrorInvalidValue;
+
+	if (error || !found.has_view)
+		return cudaErrorInvalidValue;
+	*view = found.view;
+	return cudaSuccess;
+}
+
+FGV_EXPORT cudaError_t cudaGetTextureObjectResourceViewDesc(
+	struct cudaResourceViewDesc *pResViewDesc, cudaTextureObject_t texObject)
+{
+	return fgv_error_set(describe_view(texObject, pResViewDesc));
 }
