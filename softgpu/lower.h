@@ -254,6 +254,11 @@ void fgv_lower_tex(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_suld(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_sust(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_elect(struct lower *l, const struct ptx_insn *insn);
+/* lower_matrix.c */
+void fgv_lower_wmma(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_mma(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_ldmatrix(struct lower *l, const struct ptx_insn *insn);
+void fgv_lower_movmatrix(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_setp(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_set(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_selp(struct lower *l, const struct ptx_insn *insn);

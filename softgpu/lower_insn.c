@@ -349,6 +349,13 @@ static const struct rule {
 	{"tex", fgv_lower_tex, false, "1d 2d 3d a1d a2d cube acube level v4"},
 	{"suld", fgv_lower_suld, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
 	{"sust", fgv_lower_sust, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
+	{"wmma", fgv_lower_wmma, true,
+	 "load store mma a b c d sync aligned row col m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 "
+	 "global shared shared::cta rn satfinite"},
+	{"mma", fgv_lower_mma, true,
+	 "sync aligned row col m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 rn satfinite"},
+	{"ldmatrix", fgv_lower_ldmatrix, true, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta"},
+	{"movmatrix", fgv_lower_movmatrix, true, "sync aligned m8n8 trans"},
 	{"brkpt", fgv_lower_nothing, false, ""},
 	{"nanosleep", fgv_lower_nothing, false, ""},
 	{"pmevent", fgv_lower_nothing, false, "mask"},

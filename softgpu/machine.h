@@ -293,6 +293,7 @@ const handler *fgv_softgpu_handlers(void);
 	void fgv_softgpu_fill_float_##isa(handler *table);       \
 	void fgv_softgpu_fill_half_##isa(handler *table);        \
 	void fgv_softgpu_fill_mem_##isa(handler *table);         \
+	void fgv_softgpu_fill_matrix_##isa(handler *table);      \
 	void fgv_softgpu_fill_shared_##isa(handler *table);      \
 	void fgv_softgpu_fill_warp_##isa(handler *table);
 FGV_ISA_TABLES(base)

@@ -56,6 +56,7 @@ static bool fill_for_newer(handler *table)
 		fgv_softgpu_fill_float_v4(table);
 		fgv_softgpu_fill_half_v4(table);
 		fgv_softgpu_fill_mem_v4(table);
+		fgv_softgpu_fill_matrix_v4(table);
 		fgv_softgpu_fill_shared_v4(table);
 		fgv_softgpu_fill_warp_v4(table);
 		return true;
@@ -67,6 +68,7 @@ static bool fill_for_newer(handler *table)
 		fgv_softgpu_fill_float_v3(table);
 		fgv_softgpu_fill_half_v3(table);
 		fgv_softgpu_fill_mem_v3(table);
+		fgv_softgpu_fill_matrix_v3(table);
 		fgv_softgpu_fill_shared_v3(table);
 		fgv_softgpu_fill_warp_v3(table);
 		return true;
@@ -95,6 +97,7 @@ static void fill_handlers(handler *table)
 	fgv_softgpu_fill_float_base(table);
 	fgv_softgpu_fill_half_base(table);
 	fgv_softgpu_fill_mem_base(table);
+	fgv_softgpu_fill_matrix_base(table);
 	fgv_softgpu_fill_shared_base(table);
 	fgv_softgpu_fill_warp_base(table);
 }
