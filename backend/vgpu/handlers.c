@@ -220,9 +220,27 @@ static uint64_t threads(const uint32_t extent[3])
 	return (uint64_t)extent[0] * extent[1] * extent[2];
 }
 
+/* What is launched: all kinds of launches are checked and counted alike. */
+struct launch {
+	const struct fgv_object *function;
+	const uint32_t *grid, *block;
+	const void *args;
+	uint32_t args_len, param_count;
+};
+
+#define LAUNCH_OF(in)                                                                              \
+	(&(struct launch){                                                                         \
+		.function = (in)->function,                                                        \
+		.grid = (in)->grid,                                                                \
+		.block = (in)->block,                                                              \
+		.args = (in)->args,                                                                \
+		.args_len = (in)->args_len,                                                        \
+		.param_count = (in)->param_count,                                                  \
+	})
+
 /* Checks the arguments of a launch, points session->params at them, and says how much it is. */
 static CUresult begin_launch(struct fgv_session *session, struct fgv_request *request,
-			     const struct fgv_launch_in *in)
+			     const struct launch *in)
 {
 	const struct fgv_object *function = in->function;
 	const uint8_t *arg = in->args;
@@ -243,7 +261,7 @@ static CUresult begin_launch(struct fgv_session *session, struct fgv_request *re
 CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 		       const struct fgv_launch_in *in)
 {
-	CUresult status = begin_launch(session, request, in);
+	CUresult status = begin_launch(session, request, LAUNCH_OF(in));
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -255,15 +273,7 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_request *request,
 				   const struct fgv_launch_cooperative_in *in)
 {
-	const struct fgv_launch_in plain = {
-		.function = in->function,
-		.param_count = in->param_count,
-		.args = in->args,
-		.args_len = in->args_len,
-		.grid = {in->grid[0], in->grid[1], in->grid[2]},
-		.block = {in->block[0], in->block[1], in->block[2]},
-	};
-	CUresult status = begin_launch(session, request, &plain);
+	CUresult status = begin_launch(session, request, LAUNCH_OF(in));
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -291,19 +301,11 @@ static CUresult read_clusters(const struct fgv_session *session, const uint32_t 
 CUresult fgv_do_launch_clusters(struct fgv_session *session, struct fgv_request *request,
 				const struct fgv_launch_clusters_in *in)
 {
-	const struct fgv_launch_in plain = {
-		.function = in->function,
-		.param_count = in->param_count,
-		.args = in->args,
-		.args_len = in->args_len,
-		.grid = {in->grid[0], in->grid[1], in->grid[2]},
-		.block = {in->block[0], in->block[1], in->block[2]},
-	};
 	struct fgv_gpu_clusters how;
 	CUresult status = read_clusters(session, in->cluster, in->any_size, in->policy, &how);
 
 	if (status == CUDA_SUCCESS)
-		status = begin_launch(session, request, &plain);
+		status = begin_launch(session, request, LAUNCH_OF(in));
 	if (status != CUDA_SUCCESS)
 		return status;
 	how.cooperative = in->cooperative;

@@ -10,20 +10,19 @@
 #define REGISTER_FLAGS (cudaHostRegisterPortable | cudaHostRegisterMapped)
 #define REGISTER_OTHER (cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
 
-static cudaError_t allocate(void **ptr, size_t size, unsigned flags)
+cudaError_t fgv_host_allocate(void **ptr, size_t size, enum fgv_range_kind kind, unsigned flags)
 {
 	struct fgv_lane *lane;
 	uint64_t address = 0;
 	cudaError_t error;
 
-	if (!ptr || (flags & ~(unsigned)ALLOC_FLAGS))
+	if (!ptr)
 		return cudaErrorInvalidValue;
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
 	if (size)
-		error = fgv_error_from(
-			fgv_hostmem_alloc(lane, size, FGV_RANGE_PINNED, flags, &address));
+		error = fgv_error_from(fgv_hostmem_alloc(lane, size, kind, flags, &address));
 	fgv_lane_leave(lane);
 	if (!error)
 		*ptr = (void *)(uintptr_t)address;
@@ -32,12 +31,14 @@ static cudaError_t allocate(void **ptr, size_t size, unsigned flags)
 
 FGV_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
-	return fgv_error_set(allocate(pHost, size, flags));
+	if (flags & ~(unsigned)ALLOC_FLAGS)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(fgv_host_allocate(pHost, size, FGV_RANGE_PINNED, flags));
 }
 
 FGV_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-	return fgv_error_set(allocate(ptr, size, cudaHostAllocDefault));
+	return fgv_error_set(fgv_host_allocate(ptr, size, FGV_RANGE_PINNED, cudaHostAllocDefault));
 }
 
 static cudaError_t release(void *ptr, enum fgv_range_kind kind)

@@ -187,16 +187,22 @@ static cudaError_t launch_kernel(const void *func, const struct fgv_launch *laun
 	return error;
 }
 
-FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
-					size_t sharedMem, cudaStream_t stream)
+static inline struct fgv_launch plain(dim3 grid, dim3 block, void **args, size_t shared_bytes,
+				      cudaStream_t stream)
 {
-	const struct fgv_launch launch = {
-		.grid = gridDim,
-		.block = blockDim,
-		.shared_bytes = sharedMem,
+	return (struct fgv_launch){
+		.grid = grid,
+		.block = block,
+		.shared_bytes = shared_bytes,
 		.stream = stream,
 		.args = args,
 	};
+}
+
+FGV_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+					size_t sharedMem, cudaStream_t stream)
+{
+	const struct fgv_launch launch = plain(gridDim, blockDim, args, sharedMem, stream);
 
 	return fgv_error_set(launch_kernel(func, &launch));
 }
@@ -205,28 +211,16 @@ FGV_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDi
 						   void **args, size_t sharedMem,
 						   cudaStream_t stream)
 {
-	const struct fgv_launch launch = {
-		.grid = gridDim,
-		.block = blockDim,
-		.shared_bytes = sharedMem,
-		.stream = stream,
-		.args = args,
-		.cooperative = true,
-	};
+	struct fgv_launch launch = plain(gridDim, blockDim, args, sharedMem, stream);
 
+	launch.cooperative = true;
 	return fgv_error_set(launch_kernel(func, &launch));
 }
 
 FGV_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 					  size_t shared, cudaStream_t stream)
 {
-	const struct fgv_launch launch = {
-		.grid = grid,
-		.block = block,
-		.shared_bytes = shared,
-		.stream = stream,
-		.args = args,
-	};
+	const struct fgv_launch launch = plain(grid, block, args, shared, stream);
 
 	return fgv_error_set(launch_kernel(kernel, &launch));
 }

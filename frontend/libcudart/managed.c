@@ -16,29 +16,11 @@ static uint64_t address_of(const void *ptr)
 	return (uint64_t)(uintptr_t)ptr;
 }
 
-static cudaError_t allocate(void **ptr, size_t size, unsigned flags)
-{
-	struct fgv_lane *lane;
-	uint64_t address = 0;
-	cudaError_t error;
-
-	if (!ptr || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
-		return cudaErrorInvalidValue;
-	error = fgv_enter(&lane);
-	if (error)
-		return error;
-	if (size)
-		error = fgv_error_from(
-			fgv_hostmem_alloc(lane, size, FGV_RANGE_MANAGED, flags, &address));
-	fgv_lane_leave(lane);
-	if (!error)
-		*ptr = (void *)(uintptr_t)address;
-	return error;
-}
-
 FGV_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-	return fgv_error_set(allocate(devPtr, size, flags));
+	if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(fgv_host_allocate(devPtr, size, FGV_RANGE_MANAGED, flags));
 }
 
 /* A node of the program's machine means nothing to the host: it is taken for the processor. */
