@@ -28,39 +28,41 @@ static float level_at(const struct warp *w, const struct tex_site *site, unsigne
 	return site->is_int ? (float)ROW(s32, site->lod)[lane] : ROW(f32, site->lod)[lane];
 }
 
-static struct texture_point point_at(const struct warp *w, const struct tex_site *site,
-				     unsigned lane)
+static void find_point(const struct warp *w, const struct tex_site *site, unsigned lane,
+		       struct texture_point *point)
 {
-	struct texture_point point = {
-		.is_int = site->is_int,
-		.dims = site->dims,
-		.slice = (uint32_t)integer_at(w, site->layer, lane),
-		.lod = level_at(w, site, lane),
-	};
 	float direction[3];
 
+	point->is_int = site->is_int;
+	point->dims = site->dims;
+	point->slice = (uint32_t)integer_at(w, site->layer, lane);
+	point->lod = level_at(w, site, lane);
 	for (unsigned d = 0; d < site->dims; d++)
-		point.at[d].i = ROW(s32, site->at[d])[lane];
+		point->at[d].i = ROW(s32, site->at[d])[lane];
 	if (site->is_cube) {
 		for (unsigned d = 0; d < 3; d++)
-			direction[d] = point.at[d].f;
-		point.dims = 2;
-		point.slice = point.slice * 6 +
-			      fgv_texture_face(direction, &point.at[0].f, &point.at[1].f);
+			direction[d] = point->at[d].f;
+		point->dims = 2;
+		point->slice = point->slice * 6 +
+			       fgv_texture_face(direction, &point->at[0].f, &point->at[1].f);
 	}
-	return point;
 }
 
 HANDLER(tex)
 {
 	const struct tex_site *site = (const void *)(uintptr_t)in->imm;
+	const u64 *handles = ROW(u64, site->handle);
+	const struct texture *texture = NULL;
 
 	for (u32 left = w->active; left; left &= left - 1) {
 		unsigned lane = (unsigned)__builtin_ctz(left);
-		const struct texture *texture = find(w, site, lane, false);
-		struct texture_point point = point_at(w, site, lane);
+		struct texture_point point;
 		uint32_t out[4];
 
+		/* Nearly always that of the lane before. */
+		if (!texture || texture->handle != handles[lane])
+			texture = find(w, site, lane, false);
+		find_point(w, site, lane, &point);
 		if (!texture || !fgv_texture_sample(texture, w->view, &point, out))
 			return fgv_softgpu_fault(w, in, CUDA_ERROR_ILLEGAL_ADDRESS);
 		for (unsigned c = 0; c < 4; c++)

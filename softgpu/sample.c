@@ -47,6 +47,13 @@ static CUaddress_mode mode_of(const struct texture *texture, unsigned dim)
 	return CU_TR_ADDRESS_MODE_CLAMP;
 }
 
+void fgv_texture_settle(struct texture *texture)
+{
+	texture->is_integer = is_integer(texture);
+	for (unsigned d = 0; d < 3; d++)
+		texture->modes[d] = mode_of(texture, d);
+}
+
 /* The index that stands for @i in a dimension of @size. */
 static int64_t address(CUaddress_mode mode, int64_t i, int64_t size)
 {
@@ -83,21 +90,30 @@ static float limit(float x)
 	return x < COORDINATE_MAX ? x : COORDINATE_MAX;
 }
 
+/* The greatest whole number that is not above @x, which is within limits. */
+static int64_t whole_below(float x)
+{
+	int32_t whole = (int32_t)x;
+
+	return whole - ((float)whole > x);
+}
+
 static struct span find_span(const struct texture *texture, unsigned dim, float x, int64_t size,
 			     bool is_filtered)
 {
-	CUaddress_mode mode = mode_of(texture, dim);
+	CUaddress_mode mode = texture->modes[dim];
 	struct span span = {.weight = 0};
-	float first;
+	int64_t first;
 
 	if (texture->how.flags & CU_TRSF_NORMALIZED_COORDINATES)
 		x = repeat(mode, x) * (float)size;
 	x = limit(is_filtered ? x - 0.5f : x);
-	first = floorf(x);
-	if (is_filtered)
-		span.weight = floorf((x - first) * WEIGHT_STEPS + 0.5f) / WEIGHT_STEPS;
-	span.index[0] = address(mode, (int64_t)first, size);
-	span.index[1] = address(mode, (int64_t)first + 1, size);
+	first = whole_below(x);
+	span.index[0] = address(mode, first, size);
+	if (is_filtered) {
+		span.weight = floorf((x - (float)first) * WEIGHT_STEPS + 0.5f) / WEIGHT_STEPS;
+		span.index[1] = address(mode, first + 1, size);
+	}
 	return span;
 }
 
@@ -170,12 +186,31 @@ static struct texel border_of(const struct texture *texture)
 	if (texture->is_linear)
 		return texel;
 	for (unsigned c = 0; c < 4; c++) {
-		if (is_integer(texture))
+		if (texture->is_integer)
 			memcpy(&texel.u[c], &texture->how.borderColor[c], sizeof(texel.u[c]));
 		else
 			texel.f[c] = texture->how.borderColor[c];
 	}
 	return texel;
+}
+
+/* What a channel that is not there reads as: 0, the last 1. */
+static void read_texel(const struct texture *texture, const uint8_t *p, struct texel *texel)
+{
+	*texel = (struct texel){.u = {0}};
+	if (texture->is_integer)
+		texel->u[3] = 1;
+	else
+		texel->f[3] = 1;
+	if (texture->format == CU_AD_FORMAT_FLOAT) {
+		memcpy(texel->f, p, texture->texel_bytes);
+		return;
+	}
+	for (unsigned c = 0; c < texture->channels; c++) {
+		texel->u[c] = read_channel(texture->format, p, c);
+		if (!texture->is_integer)
+			texel->f[c] = channel_as_float(texture, texel->u[c], c);
+	}
 }
 
 /* The texel at @index of a level, of which OUTSIDE is none. */
@@ -191,31 +226,23 @@ static bool fetch(const struct texture *texture, const struct texture_level *lev
 	}
 	if (!fgv_softgpu_view_has(view, at, at + texture->texel_bytes))
 		return false;
-	*texel = (struct texel){.u = {0}};
-	for (unsigned c = 0; c < texture->channels; c++) {
-		texel->u[c] = read_channel(texture->format, (const uint8_t *)(uintptr_t)at, c);
-		if (!is_integer(texture))
-			texel->f[c] = channel_as_float(texture, texel->u[c], c);
-	}
-	if (texture->channels < 4 && is_integer(texture))
-		texel->u[3] = 1;
-	else if (texture->channels < 4)
-		texel->f[3] = 1;
+	read_texel(texture, (const uint8_t *)(uintptr_t)at, texel);
 	return true;
 }
 
-/* The mean of 2, 4 or 8 neighbours. */
+/* The mean of 2, 4 or 8 neighbours: two in each of @dims dimensions. */
 static bool filter(const struct texture *texture, const struct texture_level *level,
-		   struct memory_view *view, const struct span spans[3], struct texel *texel)
+		   struct memory_view *view, unsigned dims, const struct span spans[3],
+		   struct texel *texel)
 {
 	struct texel sum = {.f = {0}};
 
-	for (unsigned corner = 0; corner < 8; corner++) {
+	for (unsigned corner = 0; corner < 1u << dims; corner++) {
+		int64_t index[3] = {spans[0].index[0], spans[1].index[0], spans[2].index[0]};
 		struct texel part;
-		int64_t index[3];
 		float weight = 1;
 
-		for (unsigned d = 0; d < 3; d++) {
+		for (unsigned d = 0; d < dims; d++) {
 			unsigned second = corner >> d & 1;
 
 			index[d] = spans[d].index[second];
@@ -237,7 +264,7 @@ static bool sample_level(const struct texture *texture, const struct texture_lev
 			 struct texel *texel)
 {
 	bool is_filtered = texture->how.filterMode == CU_TR_FILTER_MODE_LINEAR && !point->is_int &&
-			   !is_integer(texture);
+			   !texture->is_integer;
 	struct span spans[3] = {{.index = {0, 0}}, {.index = {0, 0}}, {.index = {0, 0}}};
 	int64_t index[3];
 
@@ -246,13 +273,13 @@ static bool sample_level(const struct texture *texture, const struct texture_lev
 	for (unsigned d = 0; d < point->dims; d++) {
 		if (point->is_int)
 			spans[d].index[0] =
-				address(mode_of(texture, d), point->at[d].i, level->size[d]);
+				address(texture->modes[d], point->at[d].i, level->size[d]);
 		else
 			spans[d] =
 				find_span(texture, d, point->at[d].f, level->size[d], is_filtered);
 	}
 	if (is_filtered)
-		return filter(texture, level, view, spans, texel);
+		return filter(texture, level, view, point->dims, spans, texel);
 	for (unsigned d = 0; d < 3; d++)
 		index[d] = spans[d].index[0];
 	return fetch(texture, level, view, index, texel);
@@ -284,7 +311,7 @@ bool fgv_texture_sample(const struct texture *texture, struct memory_view *view,
 
 	if (!sample_level(texture, &texture->levels[level], view, point, &texel))
 		return false;
-	if (weight > 0 && !is_integer(texture)) {
+	if (weight > 0 && !texture->is_integer) {
 		if (!sample_level(texture, &texture->levels[level + 1], view, point, &behind))
 			return false;
 		for (unsigned c = 0; c < 4; c++)

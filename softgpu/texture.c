@@ -231,6 +231,7 @@ CUresult softgpu_texture_create(struct softgpu *gpu, const CUDA_RESOURCE_DESC *r
 	    (view && !set_view(&texture, array_of(resource), view)) || !is_filter_good(&texture))
 		return CUDA_ERROR_INVALID_VALUE;
 	texture.texel_bytes = fgv_texel_bytes(texture.format, texture.channels);
+	fgv_texture_settle(&texture);
 	return add(&gpu->textures, &texture, object);
 }
 

@@ -29,6 +29,9 @@ struct texture {
 	bool is_linear; /* linear memory: beyond its end there is 0 */
 	bool is_surface;
 	CUDA_TEXTURE_DESC how;
+	/* What follows from all this: fgv_texture_settle(). */
+	bool is_integer; /* what it gives */
+	CUaddress_mode modes[3];
 	unsigned levels_count;
 	struct texture_level levels[TEXTURE_LEVELS_MAX];
 };
@@ -58,6 +61,7 @@ void fgv_textures_fini(struct textures *textures);
 const struct texture *fgv_textures_find(const struct textures *textures, uint64_t handle);
 void fgv_textures_drop(struct textures *textures, uint64_t handle);
 
+void fgv_texture_settle(struct texture *texture);
 /* Reads a texel, filtered as the texture says. False: its memory is not there any more. */
 bool fgv_texture_sample(const struct texture *texture, struct memory_view *view,
 			const struct texture_point *point, uint32_t out[4]);
