@@ -21,6 +21,18 @@ static bool is_complete(const struct block *block, const struct barrier *b)
 	return b->waiters && b->count >= (b->expected ? b->expected : block->alive);
 }
 
+/*
+ * Programs rely on more than barriers promise: what a barrier made visible they read, and
+ * overwrite a little later, and warps that issue in turns have all read by then. So a warp's first
+ * store since its start or a barrier waits until the others have come as far.
+ */
+const struct insn *fgv_softgpu_store_later(struct warp *w, const struct insn *store)
+{
+	w->quiet = false;
+	w->splits[w->split].pc = store;
+	return NULL;
+}
+
 /* Everybody has come: those who sleep here go on, and the next round begins. */
 static void release(struct block *block, unsigned id)
 {
@@ -44,6 +56,7 @@ static void release(struct block *block, unsigned id)
 				continue;
 			fgv_softgpu_reunite(w, k);
 			s->state = SPLIT_READY;
+			w->quiet = block->warps_count > 1;
 		}
 	}
 }
@@ -135,6 +148,7 @@ static void init_warp(struct block *block, struct warp *w, uint32_t index, const
 	w->alive = left >= LANES ? ALL_LANES : (1u << left) - 1;
 	w->cc = 0;
 	w->together = 0;
+	w->quiet = block->warps_count > 1;
 	w->block = block;
 	w->view = &block->view;
 	w->param = block->param;

@@ -21,6 +21,7 @@ const struct insn *fgv_softgpu_exit(struct warp *w);
 /* A record for a call, NULL where calls nest too deep. */
 struct call_record *fgv_softgpu_take_call(struct warp *w);
 const struct insn *fgv_softgpu_yield(struct warp *w, const struct insn *next);
+const struct insn *fgv_softgpu_store_later(struct warp *w, const struct insn *store);
 
 /* Makes split @index the one that runs; its next instruction. */
 const struct insn *fgv_softgpu_enter_split(struct warp *w, unsigned index);

@@ -316,7 +316,7 @@ static const struct rule {
 	{"mov", fgv_lower_mov, false, ""},
 	{"ld", fgv_lower_ld, false, ACCESS_WORDS},
 	{"ldu", fgv_lower_ld, false, "global v2 v4"},
-	{"st", fgv_lower_st, false, ACCESS_WORDS},
+	{"st", fgv_lower_st, true, ACCESS_WORDS},
 	{"cvt", fgv_lower_cvt, false, ROUND_WORDS " ftz sat satfinite relu pack"},
 	{"cvta", fgv_lower_cvta, false,
 	 "to global shared shared::cta shared::cluster local const param param::entry"},

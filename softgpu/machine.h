@@ -184,6 +184,7 @@ struct warp {
 	uint32_t together; /* lanes of several splits that do an operation at once; 0: one split's */
 	uint32_t local;	   /* local memory: base of the frame */
 	bool full;	   /* active == alive: lanes outside may be overwritten */
+	bool quiet;	   /* no store yet since its start or a barrier; see block.c */
 	uint8_t split;	   /* the split that runs */
 	uint16_t index;	   /* of the warp in its block */
 	int32_t turn;	   /* backward branches left */

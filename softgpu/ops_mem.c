@@ -229,7 +229,10 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 	STORE_OTHER(U_##W, M)                                                \
 	HANDLER(st_global_##M##_##W)                                         \
 	{                                                                    \
-		M *p = global_row(w, in, (unsigned)sizeof(M) * in->vec);     \
+		M *p;                                                        \
+		if (__builtin_expect(w->quiet, 0))                           \
+			return fgv_softgpu_store_later(w, in);               \
+		p = global_row(w, in, (unsigned)sizeof(M) * in->vec);        \
 		if (!p)                                                      \
 			return other_st_global_##M##_##W(w, in);             \
 		STORE_ROW(U_##W, M, p);                                      \

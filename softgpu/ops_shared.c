@@ -173,6 +173,8 @@ INLINE enum pattern class_shared(struct warp *w, const struct insn *in, u32 *a, 
 	{                                                                    \
 		u32 offset;                                                  \
 		M *p;                                                        \
+		if (__builtin_expect(w->quiet, 0))                           \
+			return fgv_softgpu_store_later(w, in);               \
 		if (shared_place(w, in, (unsigned)sizeof(M) * in->vec, &offset) != PATTERN_ROW) \
 			return other_st_shared_##M##_##W(w, in);             \
 		p = (M *)(w->block->shared + offset);                        \

@@ -129,6 +129,20 @@ def reductions(runner):
           "ld.shared.u32 %r9, [%r4+128]; $z:", lambda i: i + 32 if i < 32 else 0)
 
 
+def first_stores(runner):
+    """What all warps read right after their start or a barrier, none overwrites before: programs rely on it."""
+    other = "setp.lt.u32 %p1, %t, 32; selp.b32 %r3, {0}, -{0}, %p1;"
+    check(runner, "read, then written", other.format(256) + "cvt.s64.s32 %rd3, %r3;"
+          "add.s64 %rd3, %in, %rd3; ld.global.u32 %r9, [%rd3]; st.global.u32 [%in], 0;",
+          lambda i: first(i ^ 32))
+    check(runner, "read behind a barrier, then written", other.format(128) + "shl.b32 %r4, %t, 2;"
+          "mov.u32 %r5, words; add.u32 %r4, %r4, %r5; add.u32 %r5, %r4, %r3; st.shared.u32 [%r4], %r1;"
+          "bar.sync 0; ld.shared.u32 %r9, [%r5]; st.shared.u32 [%r4], 0;", lambda i: first(i ^ 32))
+    check(runner, "written by some lanes", "shl.b32 %r4, %t, 2; mov.u32 %r5, words; add.u32 %r4, %r4, %r5;"
+          "st.shared.u32 [%r4], %r1; and.b32 %r3, %t, 1; setp.eq.u32 %p1, %r3, 1; bar.sync 0;"
+          "@%p1 st.shared.u32 [%r4], 0; ld.shared.u32 %r9, [%r4];", lambda i: 0 if i & 1 else first(i))
+
+
 def mbarriers(runner):
     """Each thread leaves a value, arrives, and takes its neighbour's when the phase is over."""
     setup = "setp.ne.u32 %p1, %t, 0; mov.u32 %r5, bar; @!%p1 mbarrier.init.shared.b64 [bar], 64;" \
@@ -280,7 +294,7 @@ def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
     print(f"seed {seed}")
     runner = Runner()
-    for part in (shuffles, votes, reductions, mbarriers, copies, atomics):
+    for part in (shuffles, votes, reductions, first_stores, mbarriers, copies, atomics):
         part(runner)
     approximations(runner, random.Random(seed))
     runner.close()
