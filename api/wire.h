@@ -37,6 +37,7 @@
 #define FGV_REQUEST_SLOTS  256	/* power of two */
 #define FGV_REPLY_SLOTS	   64	/* power of two */
 #define FGV_LANES_MAX	   128
+#define FGV_STAGING_LOANS  16	/* parts of the window that the host may be at work on */
 #define FGV_CACHE_LINE	   64
 #define FGV_PAGE_BYTES	   4096
 
@@ -99,8 +100,13 @@ struct fgv_window_head {
 	/* Written by the guest: goes up when it has sent a message on the socket. */
 	uint32_t control_seq;
 	uint8_t reserved2[FGV_CACHE_LINE - 4];
+	/*
+	 * Written by the host: the number that came with a part of the window to be copied from,
+	 * once that is done.
+	 */
+	uint32_t staging_done[FGV_STAGING_LOANS];
 };
-_Static_assert(sizeof(struct fgv_window_head) == 3 * FGV_CACHE_LINE, "three writers");
+_Static_assert(sizeof(struct fgv_window_head) == 4 * FGV_CACHE_LINE, "a line for each purpose");
 
 struct fgv_lane_head {
 	/* Written by the guest: what the lane's thread sleeps for, an enum fgv_park. */

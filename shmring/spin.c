@@ -46,6 +46,11 @@ void fgv_spin_init(void)
 	__atomic_store_n(&policy.turns_per_yield, turns_per_yield, __ATOMIC_RELAXED);
 }
 
+uint64_t fgv_spin_time_ns(void)
+{
+	return __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+}
+
 bool fgv_spin_is_cheap(void)
 {
 	return !__atomic_load_n(&policy.turns_per_yield, __ATOMIC_RELAXED);
@@ -53,7 +58,7 @@ bool fgv_spin_is_cheap(void)
 
 bool fgv_spin_again(struct fgv_spin *spin)
 {
-	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+	uint64_t time_ns = fgv_spin_time_ns();
 	uint32_t per_yield = __atomic_load_n(&policy.turns_per_yield, __ATOMIC_RELAXED);
 	uint32_t turn = spin->turns++;
 	bool yields = per_yield && turn % per_yield == per_yield - 1;
@@ -76,14 +81,12 @@ bool fgv_spin_again(struct fgv_spin *spin)
 
 uint64_t fgv_spin_since_ns(const struct fgv_spin *spin)
 {
-	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
-
-	return spin->deadline_ns ? spin->deadline_ns - time_ns : 0;
+	return spin->deadline_ns ? spin->deadline_ns - fgv_spin_time_ns() : 0;
 }
 
 bool fgv_spin_longer(const struct fgv_spin *spin)
 {
-	uint64_t time_ns = __atomic_load_n(&policy.time_ns, __ATOMIC_RELAXED);
+	uint64_t time_ns = fgv_spin_time_ns();
 
 	/* fgv_spin_again() has paused, and looked at the clock once in many turns. */
 	return spin->deadline_ns && fgv_spin_is_cheap() &&

@@ -35,6 +35,9 @@ static inline struct fgv_spin fgv_spin_start(void)
 	return (struct fgv_spin){0, 0};
 }
 
+/* The time to spin. */
+uint64_t fgv_spin_time_ns(void);
+
 /* Whether there are processors to spare: one who spins keeps nobody from running. */
 bool fgv_spin_is_cheap(void);
 

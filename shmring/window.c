@@ -16,7 +16,7 @@
 #include "common/util.h"
 #include "shmring/ring.h"
 
-#define STAGING_MAX   (16ull << 20)
+#define STAGING_MAX   (12ull << 20)
 #define STAGING_SHARE 8
 
 static bool is_paged(uint64_t v)

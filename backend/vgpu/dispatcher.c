@@ -114,8 +114,10 @@ static int execute(struct fgv_session *session, struct fgv_request *request, uin
 	if (is_work(request->op) && (status == CUDA_SUCCESS || status == FGV_PENDING))
 		fgv_gate_let(session, request);
 	if (!is_call(request->op)) {
-		if (status != CUDA_SUCCESS)
+		if (status != CUDA_SUCCESS) {
+			fgv_loans_refuse(session, request->op, session->message, len);
 			fgv_session_defer(session, status);
+		}
 		return 0;
 	}
 	fgv_account_add(&session->account->round_trips, 1);
@@ -266,13 +268,13 @@ static int run_next(struct fgv_session *session)
 	return err ? err : take_next(session);
 }
 
-/* Sends the replies that are due: how many, or a negative errno. */
+/* Sends the replies that are due and gives back what is: how many, or a negative errno. */
 static int poll_waits(struct fgv_session *session)
 {
 	int sent = session->waits.count > 0 ? fgv_waits_poll(session) : 0;
 	int told = sent < 0 ? sent : fgv_stall_poll(session);
 
-	return told < 0 ? told : sent + told;
+	return told < 0 ? told : sent + told + fgv_loans_turn(session);
 }
 
 /* Most turns have rung nobody: then the daemon's copy stays as it is. */
@@ -352,7 +354,7 @@ static int look_again(struct fgv_session *session, int completion_fd)
 
 	if (completion_fd >= 0) {
 		session->gpu->ops->arm(session->gpu);
-		err = poll_waits(session) + fgv_gate_turn(session);
+		err = poll_waits(session) + fgv_loans_look(session) + fgv_gate_turn(session);
 	}
 	if (err == 0 && fgv_stall_is_full(&session->stall))
 		err = fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, &lane) != NULL;
@@ -369,7 +371,8 @@ static int look_again(struct fgv_session *session, int completion_fd)
 static int park(struct fgv_session *session, uint64_t waited_ns)
 {
 	struct fgv_window_head *head = fgv_window_head(&session->window);
-	bool is_on_gpu = session->waits.on_gpu > 0 || fgv_gate_has_work(&session->gate);
+	bool is_on_gpu = session->waits.on_gpu > 0 || session->loans.count > 0 ||
+			 fgv_gate_has_work(&session->gate);
 	int completion_fd = is_on_gpu ? session->gpu->ops->completion_fd(session->gpu) : -1;
 	bool is_polled = is_on_gpu && completion_fd < 0;
 	uint64_t limit_ns = is_polled ? poll_after_ns(waited_ns) : UINT64_MAX;

@@ -127,37 +127,27 @@ CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request
 					  stream_of(in->stream));
 }
 
-/* Replies to a copy, which was queued with @status, when it is done. */
-static CUresult await_copy(struct fgv_session *session, const struct fgv_request *request,
-			   CUresult status, struct fgv_gpu_stream *stream)
-{
-	struct fgv_gpu_fence *fence;
-
-	if (status == CUDA_SUCCESS)
-		status = session->gpu->ops->fence(session->gpu, stream, &fence);
-	if (status != CUDA_SUCCESS)
-		return status;
-	return fgv_session_await_fence(session, request, fence, 0);
-}
-
 CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_copy_in_bulk_in *in)
 {
 	struct fgv_gpu_stream *stream = stream_of(in->stream);
 	CUresult status;
 
-	if (in->data_len == 0)
-		return CUDA_SUCCESS;
+	if (in->data_len == 0 || !fgv_loans_is_free(&session->loans, in->loan))
+		return CUDA_ERROR_INVALID_VALUE;
 	request->amount = in->data_len;
 	status = session->gpu->ops->copy_in_bulk(session->gpu, in->address, in->data, in->data_len,
 						 stream);
-	return await_copy(session, request, status, stream);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_loans_add(session, in->loan, in->number, stream);
 }
 
 CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *request,
 			 const struct fgv_copy_out_in *in)
 {
 	struct fgv_gpu_stream *stream = stream_of(in->stream);
+	struct fgv_gpu_fence *fence;
 	CUresult status;
 
 	if (in->data_len == 0)
@@ -165,7 +155,11 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 	request->amount = in->data_len;
 	status = session->gpu->ops->copy_out(session->gpu, in->data, in->address, in->data_len,
 					     stream);
-	return await_copy(session, request, status, stream);
+	if (status == CUDA_SUCCESS)
+		status = session->gpu->ops->fence(session->gpu, stream, &fence);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_session_await_fence(session, request, fence, 0);
 }
 
 /* Host memory is named to the GPU as such; for it there are faster ways than between places on it.

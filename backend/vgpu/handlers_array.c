@@ -118,39 +118,31 @@ CUresult fgv_do_box_in(struct fgv_session *session, struct fgv_request *request,
 	return session->gpu->ops->box_in(session->gpu, &copy, stream_of(in->stream));
 }
 
-/* Queues @copy and replies when it is done. */
-static CUresult copy_and_reply(struct fgv_session *session, const struct fgv_request *request,
-			       const CUDA_MEMCPY3D *copy, const struct fgv_object *stream)
-{
-	struct fgv_gpu *gpu = session->gpu;
-	struct fgv_gpu_fence *fence;
-	CUresult status = gpu->ops->copy_box(gpu, copy, stream_of(stream));
-
-	if (status == CUDA_SUCCESS)
-		status = gpu->ops->fence(gpu, stream_of(stream), &fence);
-	if (status != CUDA_SUCCESS)
-		return status;
-	return fgv_session_await_fence(session, request, fence, 0);
-}
-
 CUresult fgv_do_box_in_bulk(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_box_in_bulk_in *in)
 {
+	struct fgv_gpu_stream *stream = stream_of(in->stream);
 	CUDA_MEMCPY3D copy = copy_of(in->box);
+	CUresult status;
 
 	if (!box_bytes(in->box, &request->amount) || request->amount != in->data_len ||
+	    !request->amount || !fgv_loans_is_free(&session->loans, in->loan) ||
 	    !set_destination(session, &copy, in->array, in->to))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!request->amount)
-		return CUDA_SUCCESS;
 	set_host_source(&copy, in->data);
-	return copy_and_reply(session, request, &copy, in->stream);
+	status = session->gpu->ops->copy_box(session->gpu, &copy, stream);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_loans_add(session, in->loan, in->number, stream);
 }
 
 CUresult fgv_do_box_out(struct fgv_session *session, struct fgv_request *request,
 			const struct fgv_box_out_in *in)
 {
+	struct fgv_gpu *gpu = session->gpu;
 	CUDA_MEMCPY3D copy = copy_of(in->box);
+	struct fgv_gpu_fence *fence;
+	CUresult status;
 
 	if (!box_bytes(in->box, &request->amount) || request->amount != in->data_len ||
 	    !set_source(session, &copy, in->array, in->from))
@@ -161,7 +153,12 @@ CUresult fgv_do_box_out(struct fgv_session *session, struct fgv_request *request
 	copy.dstHost = in->data;
 	copy.dstPitch = in->box[0];
 	copy.dstHeight = in->box[1];
-	return copy_and_reply(session, request, &copy, in->stream);
+	status = gpu->ops->copy_box(gpu, &copy, stream_of(in->stream));
+	if (status == CUDA_SUCCESS)
+		status = gpu->ops->fence(gpu, stream_of(in->stream), &fence);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_session_await_fence(session, request, fence, 0);
 }
 
 /* What an array with its levels is charged; false where it could not exist. */

@@ -53,6 +53,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_held_fini(&session->held);
 	fgv_stall_fini(session);
 	fgv_waits_fini(session);
+	fgv_loans_fini(session);
 	remove_all(session);
 	fgv_mapped_fini(&session->mapped, session->gpu);
 	fgv_handles_fini(&session->handles);

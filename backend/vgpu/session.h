@@ -12,6 +12,7 @@
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/held.h"
+#include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/stall.h"
@@ -48,6 +49,7 @@ struct fgv_session {
 	struct fgv_quota quota;
 	struct fgv_mapped mapped;
 	struct fgv_waits waits;
+	struct fgv_loans loans;
 	struct fgv_gate gate;
 	struct fgv_held held;
 	struct fgv_stall stall;

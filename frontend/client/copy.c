@@ -1,6 +1,6 @@
 /*
  * A copy is one of a box: of so many bytes, rows and slices. What is only a row goes by
- * operations that know no more. What fits in a message is posted in one, and all that is larger
+ * operations that know no more. What is small is posted in a message, and all that is larger
  * or comes from the GPU is a transfer (transfer.h).
  */
 #include "frontend/client/copy.h"
@@ -10,6 +10,12 @@
 
 #include "frontend/client/lane.h"
 #include "frontend/client/transfer.h"
+
+/*
+ * A message is copied twice more on its way, by the host and by the driver. A chunk is not, but
+ * its end has to be waited for, which costs about as much as that.
+ */
+#define STAGED_MIN (16u * 1024)
 
 /* Rows of the program's memory, without their gaps, to @to. */
 static void pack(uint8_t *to, const struct fgv_rows *rows, const uint64_t box[3])
@@ -125,11 +131,16 @@ static CUresult box_out_again(struct fgv_lane *lane, void *message, uint32_t str
 CUresult fgv_copy_box_in(struct fgv_lane *lane, const struct fgv_place *to,
 			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream)
 {
+	uint64_t len = fgv_box_bytes(box);
+	CUresult res;
+
 	if (lane->recorder)
 		return keep_box(lane, box_in_again, to, from, box);
-	if (fgv_box_bytes(box) <= FGV_DATA_MAX)
-		return post_in(lane, to, from, box, stream);
-	return fgv_transfer_in(lane, to, from, box, stream);
+	if (len > FGV_DATA_MAX)
+		return fgv_transfer_in(lane, to, from, box, stream);
+	if (len >= STAGED_MIN && fgv_transfer_try_in(lane, to, from, box, stream, &res))
+		return res;
+	return post_in(lane, to, from, box, stream);
 }
 
 CUresult fgv_copy_box_out(struct fgv_lane *lane, const struct fgv_rows *to,

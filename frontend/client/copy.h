@@ -34,8 +34,7 @@ struct fgv_rows {
 
 /*
  * Copies @len bytes at @from to device address @to, ordered in @stream (the host's
- * handle). @from may be changed on return. Up to FGV_DATA_MAX bytes are only posted;
- * of more, the last has left the window on return.
+ * handle). @from may be changed on return; the copy is only posted then.
  */
 CUresult fgv_copy_in(struct fgv_lane *lane, uint64_t to, const void *from, uint64_t len,
 		     uint32_t stream);

@@ -279,21 +279,31 @@ static void park(struct fgv_lane *lane, int64_t limit_ns)
 }
 
 /*
- * Waits for the next reply on @lane, whatever it answers. False: there will be none. Where there
- * are processors to spare it spins, but sleeps first for what such a wait usually lasts: else a
- * busy GPU would have two processors busy with waiting, this one and the host's. The clock is
+ * How long to sleep before looking for a reply at all: for the most of what such a wait usually
+ * lasts. Else a busy GPU would have two processors busy with waiting, this one and the host's.
+ * Where spinning is dear, or is to last longer, that decides.
+ */
+static uint64_t rest_ns(uint32_t usual_ns)
+{
+	uint64_t ns = fgv_spin_is_cheap() ? fgv_usual_rest_ns(usual_ns, SLEEP_LATE_NS) : 0;
+
+	return ns > fgv_spin_time_ns() ? ns : 0;
+}
+
+/*
+ * Waits for the next reply on @lane, whatever it answers. False: there will be none. The clock is
  * not looked at for a reply that comes in a moment. Out of line, so that bench instructions can
  * leave out how long that takes.
  */
 static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 {
 	uint32_t *usual_ns = &lane->counts[lane->open_op].usual_ns;
-	uint64_t rest_ns = fgv_spin_is_cheap() ? fgv_usual_rest_ns(*usual_ns, SLEEP_LATE_NS) : 0;
-	uint64_t since_ns = rest_ns ? fgv_now_ns() : 0;
+	uint64_t first_ns = rest_ns(*usual_ns);
+	uint64_t since_ns = first_ns ? fgv_now_ns() : 0;
 	struct fgv_spin spin = fgv_spin_start();
 
-	if (rest_ns)
-		park(lane, (int64_t)rest_ns);
+	if (first_ns)
+		park(lane, (int64_t)first_ns);
 	while (!fgv_ring_peek(&lane->replies)) {
 		if (fgv_session_status(lane->client))
 			return false;
@@ -341,8 +351,6 @@ static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, vo
 {
 	CUresult res = (CUresult)got->status;
 
-	if (got->op <= FGV_OP_MAX)
-		count_up(&lane->counts[got->op].round_trips);
 	if (is_sticky(res))
 		fgv_session_end(lane->client, res);
 	if (res)
@@ -354,7 +362,8 @@ static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, vo
 	return CUDA_SUCCESS;
 }
 
-CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
+static CUresult wait_for_call(struct fgv_lane *lane, uint32_t call, void *reply,
+			      uint32_t reply_len)
 {
 	struct fgv_slot got;
 	CUresult refused = lane->refused;
@@ -374,6 +383,18 @@ CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32
 		return read_reply(lane, &got, reply, reply_len);
 	fgv_session_lose(lane->client, "the backend answers what was not asked");
 	return fgv_session_status(lane->client);
+}
+
+CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
+{
+	if (likely(!lane->refused))
+		count_up(&lane->counts[lane->open_op].round_trips);
+	return wait_for_call(lane, call, reply, reply_len);
+}
+
+CUresult fgv_lane_wait_more(struct fgv_lane *lane, uint32_t call)
+{
+	return wait_for_call(lane, call, NULL, 0);
 }
 
 /* Whoever else draws a ticket meanwhile may have begun something after the host looked. */

@@ -111,6 +111,9 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	return CUDA_SUCCESS;
 }
 
+/* As fgv_lane_wait() for a call without results, of a round trip that has been counted. */
+CUresult fgv_lane_wait_more(struct fgv_lane *lane, uint32_t call);
+
 /* Whether fgv_lane_wait() for the oldest call that has not been waited for returns at once. */
 static inline bool fgv_lane_is_answered(const struct fgv_lane *lane)
 {

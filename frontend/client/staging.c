@@ -1,16 +1,20 @@
 /*
- * The chunks of the staging part: a mask of those in use under one mutex, and a
- * condition for who waits. A thread that ends while holding one is not possible, as
- * only a copy in progress holds any.
+ * The chunks of the staging part: masks of those in use and of those lent, under one mutex, and a
+ * condition for who waits. A thread that ends while holding one is not possible, as only a copy
+ * in progress holds any.
  *
  * Who waits has a chunk reserved as soon as one is free: others take one only where there are
- * more free ones than threads that wait. So each put needs to wake but one.
+ * more free ones than threads that wait. So each put needs to wake but one. Nobody is woken when
+ * the host gives back: who waits then looks from time to time.
  */
+#define _GNU_SOURCE
 #include "frontend/client/staging.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include "common/util.h"
+#include "shmring/spin.h"
 
 /* Chunks are many, but not small, nor few, where the staging part is small. */
 #define CHUNK_MIN  (256u * 1024)
@@ -19,11 +23,16 @@
 /* Of the chunks, for those who have none. */
 #define LAST_PART 4
 
+/* Between two looks at what the host has. */
+#define LOOK_NS (50 * FGV_NS_PER_US)
+
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t freed;
 	uint32_t taken; /* one bit for each chunk */
 	uint32_t taken_count;
+	uint32_t lent; /* of those taken */
+	uint32_t numbers[FGV_STAGING_CHUNKS_MAX]; /* of their loans, the last ones */
 	uint32_t waiting;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
 
@@ -43,51 +52,102 @@ static uint32_t chunks(const struct fgv_client *client)
 	return (uint32_t)fgv_min_u64(count, FGV_STAGING_CHUNKS_MAX);
 }
 
+static void free_locked(uint32_t index)
+{
+	pool.taken &= ~(1u << index);
+	pool.lent &= ~(1u << index);
+	pool.taken_count--;
+}
+
+/* What the host has given back meanwhile. */
+static void collect_locked(const struct fgv_client *client)
+{
+	const uint32_t *done = fgv_window_head(&client->window)->staging_done;
+
+	for (uint32_t left = pool.lent; left; left &= left - 1) {
+		uint32_t index = (uint32_t)__builtin_ctz(left);
+
+		if (__atomic_load_n(&done[index], __ATOMIC_ACQUIRE) == pool.numbers[index])
+			free_locked(index);
+	}
+}
+
 /* Whether one is free for who has not waited. */
 static bool may_take_locked(uint32_t count, bool holds_none)
 {
 	return count - pool.taken_count > pool.waiting + (holds_none ? 0 : count / LAST_PART);
 }
 
-static void wait_locked(uint32_t count)
+static void sleep_locked(void)
 {
-	pool.waiting++;
-	do
+	struct timespec until;
+	uint64_t until_ns = fgv_now_ns() + LOOK_NS;
+
+	if (!pool.lent) {
 		pthread_cond_wait(&pool.freed, &pool.mutex);
-	while (pool.taken_count == count);
-	pool.waiting--;
+		return;
+	}
+	until.tv_sec = (time_t)(until_ns / FGV_NS_PER_SEC);
+	until.tv_nsec = (long)(until_ns % FGV_NS_PER_SEC);
+	pthread_cond_clockwait(&pool.freed, &pool.mutex, CLOCK_MONOTONIC, &until);
 }
 
-bool fgv_staging_get(const struct fgv_client *client, bool holds_none, uint64_t *off)
+/* False: the session has ended. */
+static bool wait_locked(const struct fgv_client *client, uint32_t count)
 {
-	uint32_t count = chunks(client), chunk = 0;
+	pool.waiting++;
+	do {
+		sleep_locked();
+		collect_locked(client);
+	} while (pool.taken_count == count && !fgv_session_status(client));
+	pool.waiting--;
+	return pool.taken_count < count;
+}
+
+static void take_locked(const struct fgv_client *client, struct fgv_chunk *chunk)
+{
+	/* The one that was in use last, or near it, is in the processor's cache. */
+	chunk->index = (uint32_t)__builtin_ctz(~pool.taken);
+	chunk->off = client->window.arena_off + chunk->index * fgv_staging_chunk_len(client);
+	pool.taken |= 1u << chunk->index;
+	pool.taken_count++;
+}
+
+bool fgv_staging_get(const struct fgv_client *client, bool holds_none, struct fgv_chunk *chunk)
+{
+	uint32_t count = chunks(client);
 	bool got;
 
 	pthread_mutex_lock(&pool.mutex);
+	collect_locked(client);
 	got = may_take_locked(count, holds_none);
-	if (!got && holds_none) {
-		wait_locked(count);
-		got = true;
-	}
-	if (got) {
-		/* The one that was in use last, or near it, is in the processor's cache. */
-		chunk = (uint32_t)__builtin_ctz(~pool.taken);
-		pool.taken |= 1u << chunk;
-		pool.taken_count++;
-	}
-	pthread_mutex_unlock(&pool.mutex);
+	if (!got && holds_none)
+		got = wait_locked(client, count);
 	if (got)
-		*off = client->window.arena_off + chunk * fgv_staging_chunk_len(client);
+		take_locked(client, chunk);
+	pthread_mutex_unlock(&pool.mutex);
 	return got;
 }
 
-void fgv_staging_put(const struct fgv_client *client, uint64_t off)
+void fgv_staging_put(const struct fgv_chunk *chunk)
 {
-	uint64_t chunk = (off - client->window.arena_off) / fgv_staging_chunk_len(client);
-
 	pthread_mutex_lock(&pool.mutex);
-	pool.taken &= ~(1u << chunk);
-	pool.taken_count--;
+	free_locked(chunk->index);
 	pthread_cond_signal(&pool.freed);
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void fgv_staging_lend(struct fgv_chunk *chunk)
+{
+	pthread_mutex_lock(&pool.mutex);
+	chunk->number = ++pool.numbers[chunk->index];
+	pool.lent |= 1u << chunk->index;
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void fgv_staging_keep(const struct fgv_chunk *chunk)
+{
+	pthread_mutex_lock(&pool.mutex);
+	pool.lent &= ~(1u << chunk->index);
 	pthread_mutex_unlock(&pool.mutex);
 }

@@ -1,6 +1,7 @@
 /*
- * The staging part of the arena, which the host keeps registered with the GPU, in
- * chunks through which bulk copies go.
+ * The staging part of the arena, which the host keeps registered with the GPU, in chunks through
+ * which bulk copies go. On the way to the GPU a chunk is lent to the host, which gives it back
+ * through the window when it has been copied from.
  *
  * Threads: any. A thread that holds chunks and wants more must not wait for others'
  * (two could wait for each other): it takes what there is, and gives back first. So that
@@ -14,16 +15,29 @@
 
 #include "frontend/client/session.h"
 
-#define FGV_STAGING_CHUNKS_MAX 16
+#define FGV_STAGING_CHUNKS_MAX FGV_STAGING_LOANS
+
+struct fgv_chunk {
+	uint64_t off;	 /* in the window */
+	uint32_t index;	 /* as a loan it has the same */
+	uint32_t number; /* of the loan */
+};
 
 /* Bytes in a chunk. */
 uint64_t fgv_staging_chunk_len(const struct fgv_client *client);
 
 /*
- * A chunk's offset in the window. If there is none to be had: false, or, for who @holds_none,
- * once one is given back.
+ * If there is none to be had: false, or, for who @holds_none, once one is given back; false then
+ * only if the session has ended.
  */
-bool fgv_staging_get(const struct fgv_client *client, bool holds_none, uint64_t *off);
-void fgv_staging_put(const struct fgv_client *client, uint64_t off);
+bool fgv_staging_get(const struct fgv_client *client, bool holds_none, struct fgv_chunk *chunk);
+void fgv_staging_put(const struct fgv_chunk *chunk);
+
+/*
+ * It is the host's from now on, and comes back by itself once the request is done that is about
+ * to be posted with its index and number. If that is not posted after all: fgv_staging_keep().
+ */
+void fgv_staging_lend(struct fgv_chunk *chunk);
+void fgv_staging_keep(const struct fgv_chunk *chunk);
 
 #endif

@@ -1,9 +1,11 @@
 /*
  * Several pieces are on their way at once, each in two legs: between the program and its chunk,
- * and between the chunk and the GPU; on the way out the other way round. The first leg of a piece
- * begins with it. Who may copy, the caller or a helper (crew.h), may do so in any order; all else
- * is the caller's, who sends pieces in their order and in that order gives their chunks back.
- * The host answers them in the order in which they were sent.
+ * and between the chunk and the GPU. Who may copy, the caller or a helper (crew.h), may do so in
+ * any order; all else is the caller's, who sends pieces in their order.
+ *
+ * On the way in a piece is done with when it is sent: its chunk is lent to the host, and comes back
+ * by itself. On the way out its first leg is the host's, who answers the pieces in the order in
+ * which they were sent, and the second one the copy to the program, whose chunk then is given back.
  *
  * The caller does first what keeps the GPU busy, then helps to copy, and waits only where there
  * is nothing to copy.
@@ -37,7 +39,7 @@
 struct piece {
 	struct fgv_crew_job job; /* the first member */
 	const struct transfer *transfer;
-	uint64_t off;	 /* of its chunk in the window */
+	struct fgv_chunk chunk;
 	uint64_t at[3];	 /* in the box */
 	uint64_t box[3]; /* what of it the piece is */
 	uint32_t call;
@@ -55,11 +57,12 @@ struct transfer {
 	uint64_t begun_len; /* of it, what is in pieces that have begun */
 	uint32_t stream;
 	bool is_large;
+	bool is_counted; /* as a round trip; it is one, in however many pieces */
 	unsigned helpers;
 	CUresult error;	      /* the first; then no more is sent */
 	struct piece *pieces; /* on their way, a ring of FGV_STAGING_CHUNKS_MAX */
 	uint32_t first, count;
-	uint32_t passed; /* of them, the oldest, those on their second leg */
+	uint32_t passed; /* of them, the oldest, those on their second leg, on the way out */
 };
 
 /* --- Between the program and a chunk --------------------------------------- */
@@ -96,7 +99,7 @@ static void copy_piece(struct fgv_crew_job *job)
 {
 	const struct piece *piece = (const struct piece *)job;
 	const struct transfer *transfer = piece->transfer;
-	uint8_t *chunk = transfer->lane->client->window.base + piece->off;
+	uint8_t *chunk = transfer->lane->client->window.base + piece->chunk.off;
 	bool past_caches = transfer->is_large && piece->box[0] >= PAST_CACHES_MIN;
 
 	for (uint64_t z = 0; z < piece->box[2]; z++) {
@@ -139,15 +142,17 @@ static struct fgv_place place_at(const struct fgv_place *device, const uint64_t 
 	return place;
 }
 
-static uint32_t send_in(const struct transfer *transfer, const struct piece *piece)
+static CUresult post_in(const struct transfer *transfer, const struct piece *piece)
 {
+	const struct fgv_chunk *chunk = &piece->chunk;
 	struct fgv_place to = place_at(&transfer->device, piece->at);
 
 	if (fgv_place_is_row(&to, piece->box))
-		return fgv_send_copy_in_bulk(transfer->lane, to.at[0], piece->off, piece->box[0],
-					     transfer->stream);
-	return fgv_send_box_in_bulk(transfer->lane, to.array, transfer->stream, to.at, piece->box,
-				    piece->off, fgv_box_bytes(piece->box));
+		return fgv_post_copy_in_bulk(transfer->lane, to.at[0], chunk->off, piece->box[0],
+					     transfer->stream, chunk->index, chunk->number);
+	return fgv_post_box_in_bulk(transfer->lane, to.array, transfer->stream, to.at, piece->box,
+				    chunk->off, fgv_box_bytes(piece->box), chunk->index,
+				    chunk->number);
 }
 
 static uint32_t send_out(const struct transfer *transfer, const struct piece *piece)
@@ -155,10 +160,10 @@ static uint32_t send_out(const struct transfer *transfer, const struct piece *pi
 	struct fgv_place from = place_at(&transfer->device, piece->at);
 
 	if (fgv_place_is_row(&from, piece->box))
-		return fgv_send_copy_out(transfer->lane, from.at[0], piece->off, piece->box[0],
+		return fgv_send_copy_out(transfer->lane, from.at[0], piece->chunk.off, piece->box[0],
 					 transfer->stream);
 	return fgv_send_box_out(transfer->lane, from.array, transfer->stream, from.at, piece->box,
-				piece->off, fgv_box_bytes(piece->box));
+				piece->chunk.off, fgv_box_bytes(piece->box));
 }
 
 static void fail(struct transfer *transfer, CUresult res)
@@ -167,15 +172,36 @@ static void fail(struct transfer *transfer, CUresult res)
 		transfer->error = res;
 }
 
-/* What the lane refuses has its answer at once. */
-static void send(struct transfer *transfer, struct piece *piece)
+/* Has the host copy from the piece's chunk, and give it back. */
+static void lend(struct transfer *transfer, struct piece *piece)
 {
-	struct fgv_lane *lane = transfer->lane;
+	CUresult res = transfer->error;
 
-	piece->call = transfer->is_out ? send_out(transfer, piece) : send_in(transfer, piece);
-	piece->is_sent = !lane->refused;
+	fgv_staging_lend(&piece->chunk);
+	if (!res)
+		res = post_in(transfer, piece);
+	if (res) {
+		fail(transfer, res);
+		fgv_staging_keep(&piece->chunk);
+		fgv_staging_put(&piece->chunk);
+	}
+}
+
+static CUresult wait_for(struct transfer *transfer, const struct piece *piece)
+{
+	if (transfer->is_counted)
+		return fgv_lane_wait_more(transfer->lane, piece->call);
+	transfer->is_counted = true;
+	return fgv_lane_wait(transfer->lane, piece->call, NULL, 0);
+}
+
+/* What the lane refuses has its answer at once. */
+static void ask(struct transfer *transfer, struct piece *piece)
+{
+	piece->call = send_out(transfer, piece);
+	piece->is_sent = !transfer->lane->refused;
 	if (!piece->is_sent)
-		fail(transfer, fgv_lane_wait(lane, piece->call, NULL, 0));
+		fail(transfer, wait_for(transfer, piece));
 }
 
 /* Whether the GPU has done it. */
@@ -185,7 +211,7 @@ static bool await_answer(struct transfer *transfer, const struct piece *piece)
 
 	if (!piece->is_sent)
 		return false;
-	res = fgv_lane_wait(transfer->lane, piece->call, NULL, 0);
+	res = wait_for(transfer, piece);
 	fail(transfer, res);
 	return !res;
 }
@@ -232,65 +258,38 @@ static void advance(struct transfer *transfer, const uint64_t box[3])
 	}
 }
 
-/* Copied ahead is as much as the helpers may do while the caller copies a piece. */
-static bool may_begin(const struct transfer *transfer)
+static bool is_all_begun(const struct transfer *transfer)
 {
-	if (transfer->error || transfer->next[2] == transfer->box[2] ||
-	    transfer->count == FGV_STAGING_CHUNKS_MAX)
-		return false;
-	return transfer->is_out || transfer->count - transfer->passed <= 2 * transfer->helpers;
+	return transfer->next[2] == transfer->box[2];
 }
 
-/* Begins the next piece, if there is one and a chunk for it; without others it waits for that. */
-static bool begin_piece(struct transfer *transfer)
+/* The next piece, with a chunk, if there is one; without others it waits for that. */
+static struct piece *begin_piece(struct transfer *transfer)
 {
 	struct piece *piece = piece_at(transfer, transfer->count);
-	uint64_t off;
+	struct fgv_chunk chunk;
 
-	if (!may_begin(transfer) ||
-	    !fgv_staging_get(transfer->lane->client, !transfer->count, &off))
-		return false;
-	*piece = (struct piece){.job = {.run = copy_piece}, .transfer = transfer, .off = off};
+	if (transfer->error || is_all_begun(transfer) ||
+	    transfer->count == FGV_STAGING_CHUNKS_MAX)
+		return NULL;
+	if (!fgv_staging_get(transfer->lane->client, !transfer->count, &chunk)) {
+		if (!transfer->count)
+			fail(transfer, fgv_session_status(transfer->lane->client));
+		return NULL;
+	}
+	*piece = (struct piece){
+		.job = {.run = copy_piece}, .transfer = transfer, .chunk = chunk};
 	memcpy(piece->at, transfer->next, sizeof(piece->at));
 	cut_piece(transfer, piece->box);
 	advance(transfer, piece->box);
 	transfer->count++;
-	if (transfer->is_out)
-		send(transfer, piece);
-	else
-		begin_copy(transfer, piece);
-	return true;
+	return piece;
 }
 
-/* Waits for the first leg of the oldest that is on it, and sends it on the second one. */
-static void pass_piece(struct transfer *transfer)
+static void drop_oldest(struct transfer *transfer)
 {
-	struct piece *piece = piece_at(transfer, transfer->passed++);
-
-	if (!transfer->is_out) {
-		fgv_crew_wait(&piece->job);
-		if (!transfer->error)
-			send(transfer, piece);
-	} else if (await_answer(transfer, piece)) {
-		begin_copy(transfer, piece);
-	} else {
-		piece->job.done = 1;
-	}
-}
-
-/* Waits for the second leg of the oldest, and gives its chunk back. */
-static void end_piece(struct transfer *transfer)
-{
-	struct piece *piece = piece_at(transfer, 0);
-
-	if (transfer->is_out)
-		fgv_crew_wait(&piece->job);
-	else
-		await_answer(transfer, piece);
-	fgv_staging_put(transfer->lane->client, piece->off);
 	transfer->first = (transfer->first + 1) % FGV_STAGING_CHUNKS_MAX;
 	transfer->count--;
-	transfer->passed--;
 }
 
 static bool is_copied(const struct piece *piece)
@@ -298,17 +297,73 @@ static bool is_copied(const struct piece *piece)
 	return fgv_crew_is_done(&piece->job);
 }
 
-static bool is_answered(const struct transfer *transfer, const struct piece *piece)
+/* --- On the way in --------------------------------------------------------- */
+
+/* Copied ahead is as much as the helpers may do while the caller copies a piece. */
+static bool begin_in(struct transfer *transfer)
 {
-	return !piece->is_sent || fgv_lane_is_answered(transfer->lane);
+	struct piece *piece =
+		transfer->count <= 2 * transfer->helpers ? begin_piece(transfer) : NULL;
+
+	if (piece)
+		begin_copy(transfer, piece);
+	return piece;
 }
 
-static bool can_end(struct transfer *transfer)
+static void end_in(struct transfer *transfer)
 {
-	const struct piece *piece = piece_at(transfer, 0);
+	struct piece *piece = piece_at(transfer, 0);
 
-	return transfer->passed &&
-	       (transfer->is_out ? is_copied(piece) : is_answered(transfer, piece));
+	fgv_crew_wait(&piece->job);
+	lend(transfer, piece);
+	drop_oldest(transfer);
+}
+
+static CUresult run_in(struct transfer *transfer)
+{
+	while (true) {
+		if (transfer->count && is_copied(piece_at(transfer, 0)))
+			end_in(transfer);
+		else if (begin_in(transfer))
+			continue;
+		else if (!transfer->count)
+			return transfer->error;
+		else if (!transfer->helpers || !fgv_crew_help())
+			end_in(transfer);
+	}
+}
+
+/* --- On the way out -------------------------------------------------------- */
+
+static bool begin_out(struct transfer *transfer)
+{
+	struct piece *piece = begin_piece(transfer);
+
+	if (piece)
+		ask(transfer, piece);
+	return piece;
+}
+
+/* Waits for the answer to the oldest that has none, and sends it on its second leg. */
+static void pass_out(struct transfer *transfer)
+{
+	struct piece *piece = piece_at(transfer, transfer->passed++);
+
+	if (await_answer(transfer, piece))
+		begin_copy(transfer, piece);
+	else
+		piece->job.done = 1;
+}
+
+/* Waits for the second leg of the oldest, and gives its chunk back. */
+static void end_out(struct transfer *transfer)
+{
+	struct piece *piece = piece_at(transfer, 0);
+
+	fgv_crew_wait(&piece->job);
+	fgv_staging_put(&piece->chunk);
+	drop_oldest(transfer);
+	transfer->passed--;
 }
 
 static bool can_pass(struct transfer *transfer)
@@ -316,50 +371,87 @@ static bool can_pass(struct transfer *transfer)
 	const struct piece *piece = piece_at(transfer, transfer->passed);
 
 	return transfer->passed < transfer->count &&
-	       (transfer->is_out ? is_answered(transfer, piece) : is_copied(piece));
+	       (!piece->is_sent || fgv_lane_is_answered(transfer->lane));
 }
 
-/* --- The whole ------------------------------------------------------------- */
-
 /* After an error nothing more is begun, but what is on its way is waited for. */
-static CUresult run(struct transfer *transfer)
+static CUresult run_out(struct transfer *transfer)
 {
 	while (true) {
-		if (can_end(transfer))
-			end_piece(transfer);
+		if (transfer->passed && is_copied(piece_at(transfer, 0)))
+			end_out(transfer);
 		else if (can_pass(transfer))
-			pass_piece(transfer);
-		else if (begin_piece(transfer))
+			pass_out(transfer);
+		else if (begin_out(transfer))
 			continue;
 		else if (!transfer->count)
 			return transfer->error;
 		else if (transfer->helpers && fgv_crew_help())
 			continue;
 		else if (transfer->passed < transfer->count)
-			pass_piece(transfer);
+			pass_out(transfer);
 		else
-			end_piece(transfer);
+			end_out(transfer);
 	}
 }
 
-/*
- * Chunks are held, and helpers work on what lies on this stack: it is no place to be cancelled.
- * The pieces are filled in as they begin, as most copies are small and have but one.
- */
-static CUresult run_uncancelled(struct transfer *transfer)
+/* One piece, which most copies are. */
+static CUresult fetch(struct transfer *transfer)
+{
+	struct piece piece = {.transfer = transfer};
+
+	memcpy(piece.box, transfer->box, sizeof(piece.box));
+	if (!fgv_staging_get(transfer->lane->client, true, &piece.chunk))
+		return fgv_session_status(transfer->lane->client);
+	ask(transfer, &piece);
+	if (await_answer(transfer, &piece))
+		copy_piece(&piece.job);
+	fgv_staging_put(&piece.chunk);
+	return transfer->error;
+}
+
+/* --- The whole ------------------------------------------------------------- */
+
+static CUresult run(struct transfer *transfer)
 {
 	struct piece pieces[FGV_STAGING_CHUNKS_MAX];
-	CUresult res;
-	int cancel;
 
 	transfer->pieces = pieces;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	transfer->is_large = transfer->len >= LARGE_MIN;
 	if (transfer->is_large)
 		transfer->helpers = fgv_crew_need();
-	res = run(transfer);
+	return transfer->is_out ? run_out(transfer) : run_in(transfer);
+}
+
+/* Chunks are held, and helpers work on what lies on the stack: it is no place to be cancelled. */
+static CUresult run_uncancelled(struct transfer *transfer)
+{
+	CUresult res;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (transfer->is_out && transfer->len <= PIECE_MIN)
+		res = fetch(transfer);
+	else
+		res = run(transfer);
 	pthread_setcancelstate(cancel, NULL);
 	return res;
+}
+
+bool fgv_transfer_try_in(struct fgv_lane *lane, const struct fgv_place *to,
+			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream,
+			 CUresult *res)
+{
+	struct transfer transfer = {
+		.lane = lane, .device = *to, .host = *from, .stream = stream};
+	struct piece piece = {.transfer = &transfer, .box = {box[0], box[1], box[2]}};
+
+	if (!fgv_staging_get(lane->client, false, &piece.chunk))
+		return false;
+	copy_piece(&piece.job);
+	lend(&transfer, &piece);
+	*res = transfer.error;
+	return true;
 }
 
 CUresult fgv_transfer_in(struct fgv_lane *lane, const struct fgv_place *to,

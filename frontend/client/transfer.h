@@ -27,9 +27,16 @@ static inline uint8_t *fgv_rows_at(const struct fgv_rows *rows, const uint64_t a
 	return rows->base + at[0] + ((at[2] + z) * rows->rows + at[1] + y) * rows->pitch;
 }
 
-/* As fgv_copy_box_in() and fgv_copy_box_out(), for any size and without a recorder. */
+/*
+ * As fgv_copy_box_in() and fgv_copy_box_out(), for any size and without a recorder. What goes in
+ * has left the program's memory on return, but not the window.
+ */
 CUresult fgv_transfer_in(struct fgv_lane *lane, const struct fgv_place *to,
 			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream);
+/* The same for what fits in a chunk, if there is one to be had without a wait. */
+bool fgv_transfer_try_in(struct fgv_lane *lane, const struct fgv_place *to,
+			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream,
+			 CUresult *res);
 CUresult fgv_transfer_out(struct fgv_lane *lane, const struct fgv_rows *to,
 			  const struct fgv_place *from, const uint64_t box[3], uint32_t stream);
 

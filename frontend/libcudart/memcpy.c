@@ -60,8 +60,12 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	uint64_t from = (uint64_t)(uintptr_t)copy->src;
 	CUresult res;
 
-	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_HOST)
-		return fgv_copy_in(lane, to, copy->src, copy->count, stream);
+	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_HOST) {
+		res = fgv_copy_in(lane, to, copy->src, copy->count, stream);
+		if (!res && copy->wait && copy->count > FGV_DATA_MAX)
+			res = fgv_call_stream_sync(lane, stream);
+		return res;
+	}
 	if (copy->to == FGV_SIDE_HOST && copy->from == FGV_SIDE_DEVICE)
 		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);
 	if (copy->to == FGV_SIDE_DEVICE || copy->from == FGV_SIDE_DEVICE) {

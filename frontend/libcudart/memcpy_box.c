@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "frontend/client/copy.h"
+#include "frontend/client/transfer.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 
@@ -87,8 +87,12 @@ static CUresult run(struct fgv_lane *lane, const struct place *to, const struct 
 {
 	CUresult res;
 
-	if (to->side == FGV_SIDE_DEVICE && from->side == FGV_SIDE_HOST)
-		return fgv_copy_box_in(lane, &to->device, &from->host, box, stream);
+	if (to->side == FGV_SIDE_DEVICE && from->side == FGV_SIDE_HOST) {
+		res = fgv_copy_box_in(lane, &to->device, &from->host, box, stream);
+		if (!res && wait && fgv_box_bytes(box) > FGV_DATA_MAX)
+			res = fgv_call_stream_sync(lane, stream);
+		return res;
+	}
 	if (to->side == FGV_SIDE_HOST && from->side == FGV_SIDE_DEVICE)
 		return fgv_copy_box_out(lane, &to->host, &from->device, box, stream);
 	if (to->side == FGV_SIDE_DEVICE || from->side == FGV_SIDE_DEVICE) {

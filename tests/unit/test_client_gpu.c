@@ -158,8 +158,11 @@ CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request
 CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_copy_in_bulk_in *in)
 {
+	CUresult status = copy_to(in->address, in->data, in->data_len);
+
 	UNUSED;
-	return copy_to(in->address, in->data, in->data_len);
+	host_give_back(in->loan, in->number);
+	return status;
 }
 
 CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *request,

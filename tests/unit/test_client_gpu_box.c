@@ -72,8 +72,11 @@ CUresult fgv_do_box_in(struct fgv_session *session, struct fgv_request *request,
 CUresult fgv_do_box_in_bulk(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_box_in_bulk_in *in)
 {
+	CUresult status = box_in(in->array, in->to, in->box, in->data);
+
 	(void)session, (void)request;
-	return box_in(in->array, in->to, in->box, in->data);
+	host_give_back(in->loan, in->number);
+	return status;
 }
 
 CUresult fgv_do_box_out(struct fgv_session *session, struct fgv_request *request,

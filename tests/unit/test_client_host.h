@@ -114,6 +114,13 @@ static inline void host_seen(void)
 	__atomic_fetch_add(&host.seen, 1, __ATOMIC_ACQ_REL);
 }
 
+/* What the client has lent for a copy in. */
+static inline void host_give_back(uint32_t loan, uint32_t number)
+{
+	__atomic_store_n(&fgv_window_head(&host.window)->staging_done[loan], number,
+			 __ATOMIC_RELEASE);
+}
+
 /* The handlers' part (test_client_gpu.c): replies that were held back. */
 bool host_hold(uint32_t lane, uint32_t call);
 

@@ -195,14 +195,14 @@ END_TEST
 static void expect_health(void)
 {
 	struct mate mate = {.address = allocate(4 * MIB), .len = 4 * MIB, .rounds = 2};
-	uint64_t off[FGV_STAGING_CHUNKS_MAX];
+	struct fgv_chunk chunks[FGV_STAGING_CHUNKS_MAX];
 	unsigned count = 0;
 
 	copy_around(&mate);
 	while (count < FGV_STAGING_CHUNKS_MAX)
-		ck_assert(fgv_staging_get(lane->client, true, &off[count++]));
+		ck_assert(fgv_staging_get(lane->client, true, &chunks[count++]));
 	while (count)
-		fgv_staging_put(lane->client, off[--count]);
+		fgv_staging_put(&chunks[--count]);
 }
 
 /* In the middle of both: the device's memory ends there. */
@@ -211,10 +211,55 @@ START_TEST(failures)
 	uint64_t address = allocate(3 * MIB), len = 8 * MIB;
 	uint8_t *data = filled(len, 3);
 
-	ck_assert_int_eq(fgv_copy_in(lane, address, data, len, 0), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(fgv_copy_in(lane, address, data, len, 0), CUDA_SUCCESS);
+	ck_assert_int_eq(fgv_call_device_sync(lane), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(fgv_copy_out(lane, data, address, len, 0), CUDA_ERROR_INVALID_VALUE);
 	expect_health();
 	free(data);
+}
+END_TEST
+
+static uint64_t round_trips(uint16_t op)
+{
+	return lane->counts[op].round_trips;
+}
+
+/* In however many pieces, on the way out a transfer is waited for once, on the way in never. */
+START_TEST(counts)
+{
+	uint64_t len = 7 * MIB, address = allocate(len);
+	uint8_t *data = filled(len, 3);
+
+	ck_assert_int_eq(fgv_copy_in(lane, address, data, len, 0), CUDA_SUCCESS);
+	ck_assert_uint_eq(round_trips(FGV_OP_COPY_IN_BULK), 0);
+	ck_assert_uint_gt(lane->counts[FGV_OP_COPY_IN_BULK].requests, 6);
+	ck_assert_int_eq(fgv_copy_out(lane, data, address, len, 0), CUDA_SUCCESS);
+	ck_assert_uint_eq(round_trips(FGV_OP_COPY_OUT), 1);
+	ck_assert_uint_gt(lane->counts[FGV_OP_COPY_OUT].requests, 6);
+	free(data);
+}
+END_TEST
+
+/* A host that gives nothing back is waited for where there is no chunk left, until it ends. */
+START_TEST(lent_chunks)
+{
+	struct fgv_chunk chunks[FGV_STAGING_CHUNKS_MAX], more;
+
+	for (unsigned i = 0; i < FGV_STAGING_CHUNKS_MAX; i++) {
+		ck_assert(fgv_staging_get(lane->client, true, &chunks[i]));
+		fgv_staging_lend(&chunks[i]);
+	}
+	ck_assert(!fgv_staging_get(lane->client, false, &more));
+	host_give_back(chunks[5].index, chunks[5].number);
+	ck_assert(fgv_staging_get(lane->client, true, &more));
+	ck_assert_uint_eq(more.index, chunks[5].index);
+	fgv_staging_lend(&more);
+	ck_assert_uint_ne(more.number, chunks[5].number);
+	fgv_staging_keep(&more);
+	fgv_staging_put(&more);
+	ck_assert(fgv_staging_get(lane->client, true, &more));
+	ck_assert(fgv_session_end(lane->client, CUDA_ERROR_ILLEGAL_ADDRESS));
+	ck_assert(!fgv_staging_get(lane->client, true, &more));
 }
 END_TEST
 
@@ -223,14 +268,13 @@ static CUresult forbid(void)
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+/* Of what has to be waited for. */
 START_TEST(refusals)
 {
 	uint64_t address = allocate(8 * MIB), len = 8 * MIB;
 	uint8_t *data = filled(len, 3);
 
 	fgv_record_forbid(forbid);
-	ck_assert_int_eq(fgv_copy_in(lane, address, data, len, 0),
-			 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	ck_assert_int_eq(fgv_copy_out(lane, data, address, len, 0),
 			 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	fgv_record_forbid(NULL);
@@ -305,6 +349,8 @@ static void add_tests(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tests, the_order_of_a_thread);
 	tcase_add_test(tests, threads_share);
 	tcase_add_test(tests, failures);
+	tcase_add_test(tests, counts);
+	tcase_add_test(tests, lent_chunks);
 	tcase_add_test(tests, refusals);
 	tcase_add_test(tests, the_end_of_the_session);
 	tcase_add_test(tests, cancelled_threads);

@@ -270,17 +270,63 @@ START_TEST(copies_and_fills)
 }
 END_TEST
 
+static void await_loan(uint32_t loan, uint32_t number)
+{
+	uint32_t *done = &fgv_window_head(&vgpu.window)->staging_done[loan];
+
+	while (__atomic_load_n(done, __ATOMIC_ACQUIRE) != number)
+		sched_yield();
+}
+
+/* What was lent comes back, whether the copy was good or not, and whatever the guest says else. */
+START_TEST(gives_back_what_is_lent)
+{
+	struct fgv_copy_in_bulk_request in = {
+		.address = must_alloc(4096), .data_off = vgpu.window.arena_off, .data_len = 4096};
+	struct fgv_box_in_bulk_request box = {.to = {in.address, 64, 64},
+					      .box = {64, 64, 1},
+					      .data_off = vgpu.window.arena_off,
+					      .data_len = 4096};
+
+	for (uint32_t round = 1; round < 40; round++) {
+		in.loan = box.loan = round % FGV_STAGING_LOANS;
+		in.number = round;
+		post(FGV_OP_COPY_IN_BULK, &in, sizeof(in));
+		await_loan(in.loan, in.number);
+		box.number = 100 + round;
+		post(FGV_OP_BOX_IN_BULK, &box, sizeof(box));
+		await_loan(box.loan, box.number);
+	}
+	ck_assert_uint_eq(call(FGV_OP_DEVICE_SYNC, NULL, 0, NULL), CUDA_SUCCESS);
+	in.stream = 12345;
+	in.number = 1000;
+	post(FGV_OP_COPY_IN_BULK, &in, sizeof(in));
+	await_loan(in.loan, in.number);
+	ck_assert_uint_eq(call(FGV_OP_DEVICE_SYNC, NULL, 0, NULL), CUDA_ERROR_INVALID_HANDLE);
+	box.data_len = 4095;
+	box.number = 1001;
+	post(FGV_OP_BOX_IN_BULK, &box, sizeof(box));
+	await_loan(box.loan, box.number);
+	ck_assert_uint_eq(call(FGV_OP_DEVICE_SYNC, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+	in.stream = 0;
+	in.loan = FGV_STAGING_LOANS;
+	post(FGV_OP_COPY_IN_BULK, &in, sizeof(in));
+	ck_assert_uint_eq(call(FGV_OP_DEVICE_SYNC, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(copies_in_bulk_and_on_the_device)
 {
 	uint64_t from = must_alloc(1 << 20), to = must_alloc(1 << 20);
 	struct fgv_copy_in_bulk_request in = {
-		.address = from, .data_off = vgpu.window.arena_off, .data_len = 1 << 20};
+		.address = from, .data_off = vgpu.window.arena_off, .data_len = 1 << 20, .number = 7};
 	struct fgv_copy_device_request across = {.to = to, .from = from, .size = 1 << 20};
 	uint8_t *source = vgpu_arena(&vgpu, 0);
 
 	for (unsigned i = 0; i < 1 << 20; i++)
 		source[i] = (uint8_t)(i * 13 + i / 1024);
-	ck_assert_uint_eq(call(FGV_OP_COPY_IN_BULK, &in, sizeof(in), NULL), CUDA_SUCCESS);
+	post(FGV_OP_COPY_IN_BULK, &in, sizeof(in));
+	await_loan(0, 7);
 	post(FGV_OP_COPY_DEVICE, &across, sizeof(across));
 	ck_assert_uint_eq(copy_out(to, 1 << 20, 2 << 20), CUDA_SUCCESS);
 	ck_assert_mem_eq(vgpu_arena(&vgpu, 2 << 20), source, 1 << 20);
@@ -958,6 +1004,7 @@ int main(void)
 	tcase_add_test(work, tells_of_its_device);
 	tcase_add_test(work, copies_and_fills);
 	tcase_add_test(work, copies_in_bulk_and_on_the_device);
+	tcase_add_test(work, gives_back_what_is_lent);
 	tcase_add_test(work, shares_host_memory);
 	tcase_add_test(work, shares_nothing_wrong);
 	tcase_add_test(work, places_managed_variables);

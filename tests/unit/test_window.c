@@ -31,7 +31,7 @@ START_TEST(lays_out)
 	ck_assert_uint_gt(window.staging_len, window.arena_len / 8 - FGV_PAGE_BYTES);
 	ck_assert_int_eq(fgv_window_check(&window), 0);
 	ck_assert_int_eq(fgv_window_layout(&window, 4ull << 30, FGV_LANES_MAX), 0);
-	ck_assert_uint_eq(window.staging_len, 16ull << 20);
+	ck_assert_uint_eq(window.staging_len, 12ull << 20);
 	ck_assert_int_eq(fgv_window_check(&window), 0);
 }
 END_TEST
