@@ -8,6 +8,7 @@
 #ifndef FGV_SHMRING_USUAL_H
 #define FGV_SHMRING_USUAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/util.h"
@@ -16,12 +17,15 @@
 #define FGV_USUAL_RISE	  8
 #define FGV_USUAL_RISE_NS 1000
 
-/* The longer a processor has slept, the later it wakes up: this part of it, 1/64, was seen. */
-#define FGV_USUAL_WAKE_PART 64
+/* The longer a processor has slept, the later it wakes up: 1/64 was seen, and is doubled. */
+#define FGV_USUAL_WAKE_PART 32
 
-static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns)
+/* Who has @overslept does not know how long it took, but that the sleep was too long. */
+static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns, bool overslept)
 {
-	uint64_t most_ns = *usual_ns + (uint64_t)*usual_ns / FGV_USUAL_RISE + FGV_USUAL_RISE_NS;
+	uint64_t change_ns = *usual_ns / FGV_USUAL_RISE;
+	uint64_t most_ns = overslept ? *usual_ns - change_ns
+				     : *usual_ns + change_ns + FGV_USUAL_RISE_NS;
 
 	*usual_ns = (uint32_t)fgv_min_u64(fgv_min_u64(took_ns, most_ns), UINT32_MAX);
 }

@@ -333,6 +333,7 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 	};
 	int ready;
 
+	session->waits.slept = true;
 	fgv_account_add(&session->account->parks, 1);
 	ready = ppoll(fds, FGV_ARRAY_LEN(fds), limit_ns == UINT64_MAX ? NULL : &limit, NULL);
 	if (ready < 0)

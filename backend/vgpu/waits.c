@@ -11,8 +11,11 @@
 #include "common/util.h"
 #include "shmring/usual.h"
 
-/* How much later a short sleep of this process ends, whose timers are precise. */
-#define SLEEP_LATE_NS (25 * FGV_NS_PER_US)
+/*
+ * How much earlier a sleep of this process is to end, whose timers are precise: for the slow start
+ * of a processor that has slept.
+ */
+#define SLEEP_LATE_NS (50 * FGV_NS_PER_US)
 
 int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes)
 {
@@ -91,7 +94,8 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 		return true;
 	if (wait->status == CUDA_ERROR_NOT_READY)
 		return false;
-	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns);
+	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns,
+		       session->waits.slept);
 	fgv_gate_finished(session, wait->covers);
 	return true;
 }
@@ -135,5 +139,6 @@ int fgv_waits_poll(struct fgv_session *session)
 		kept++;
 	}
 	waits->count = kept;
+	waits->slept = false;
 	return err < 0 ? err : sent;
 }

@@ -35,6 +35,7 @@ struct fgv_waits {
 	uint32_t count;
 	uint32_t on_gpu; /* of them, those that wait for the GPU */
 	uint32_t in_lane[FGV_LANES_MAX];
+	bool slept; /* the dispatcher, since the last look */
 	uint32_t usual_ns[FGV_OP_MAX + 1]; /* how long it waits for the GPU; see shmring/usual.h */
 };
 

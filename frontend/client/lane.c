@@ -21,8 +21,11 @@
 #include "shmring/spin.h"
 #include "shmring/usual.h"
 
-/* How much later a short sleep ends: the kernel's usual slack for timers, and waking up. */
-#define SLEEP_LATE_NS (75 * FGV_NS_PER_US)
+/*
+ * How much earlier a sleep is to end: it ends later by the kernel's usual slack for timers, 50 us,
+ * and a processor that has slept is slow at first.
+ */
+#define SLEEP_LATE_NS (100 * FGV_NS_PER_US)
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -301,9 +304,12 @@ static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 	uint64_t first_ns = rest_ns(*usual_ns);
 	uint64_t since_ns = first_ns ? fgv_now_ns() : 0;
 	struct fgv_spin spin = fgv_spin_start();
+	bool overslept = false;
 
-	if (first_ns)
+	if (first_ns) {
 		park(lane, (int64_t)first_ns);
+		overslept = fgv_ring_peek(&lane->replies);
+	}
 	while (!fgv_ring_peek(&lane->replies)) {
 		if (fgv_session_status(lane->client))
 			return false;
@@ -316,7 +322,7 @@ static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 	}
 	if (!since_ns)
 		since_ns = fgv_spin_since_ns(&spin);
-	fgv_usual_note(usual_ns, since_ns ? fgv_now_ns() - since_ns : 0);
+	fgv_usual_note(usual_ns, since_ns ? fgv_now_ns() - since_ns : 0, overslept);
 	return true;
 }
 
