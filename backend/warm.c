@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@
 
 /* The first use of the driver after boot takes seconds on a machine with many GPUs. */
 #define OPENING_MAX_NS (60 * FGV_NS_PER_SEC)
+/* What personality() only answers to. */
+#define PERSONALITY_ASK 0xffffffffu
 /* To destroy a context takes tens of milliseconds. */
 #define ENDING_MAX_NS (3 * FGV_NS_PER_SEC)
 
@@ -132,6 +135,30 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
 }
 
 /*
+ * What is the device's and what the program has must not lie at the same addresses, in either
+ * process. Programs have their memory at the upper end; with the kernel's earlier layout the
+ * vGPU's, and what the driver takes for the device, begins at a third of the address space. Where
+ * that is forbidden other addresses are asked for when two meet, which may fail.
+ */
+static int spawn_apart(const char *path, char *const argv[], const struct fgv_spawn_fd *control,
+		       pid_t *pid)
+{
+#ifdef __SANITIZE_THREAD__ /* which has other plans for these addresses */
+	int before = -1;
+#else
+	int before = personality(PERSONALITY_ASK);
+#endif
+	int ret;
+
+	if (before >= 0)
+		personality((unsigned)before | ADDR_COMPAT_LAYOUT);
+	ret = fgv_spawn(path, argv, control, 1, false, pid);
+	if (before >= 0)
+		personality((unsigned)before);
+	return ret;
+}
+
+/*
  * The order is sent before the process is there to take it: so whatever fails, there
  * is no process to get rid of.
  */
@@ -147,7 +174,7 @@ static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *
 	control.ours = pair[1];
 	ret = send_prepare(warm, device, pair[0]);
 	if (!ret)
-		ret = fgv_spawn(warm->vgpu_path, argv, &control, 1, false, pid);
+		ret = spawn_apart(warm->vgpu_path, argv, &control, pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);

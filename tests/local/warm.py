@@ -4,6 +4,7 @@ import os
 import pathlib
 import resource
 import signal
+import subprocess
 import time
 
 from harness import backend, expect, expect_verified, finish, kill, main, wait_until
@@ -13,6 +14,7 @@ MATMUL = "workloads/matmul"
 VECADD = "workloads/vecadd"
 FOREVER = ("--size", 64, "--iterations", 10000000)
 MIB = 1 << 20
+PROGRAMS_FROM = 0x7000_0000_0000     # on, programs have their libraries and most of their memory
 
 
 def sessions(report):
@@ -52,6 +54,16 @@ def programs_get_them():
         kill(program)
         wait_until(lambda: not os.path.exists(f"/proc/{first}"), "its end with its session")
         killed_one_is_replaced(daemon)
+
+
+def lie_apart():
+    """Their libraries, and so all that is mapped as they are, where the system lets them."""
+    asked = subprocess.run(["setarch", "--addr-compat-layout", "true"], check=False)
+    with backend({"vm1": ""}, warm=1) as daemon:
+        [pid] = ready(daemon)
+        with open(f"/proc/{pid}/maps", encoding="ascii") as lines:
+            highest = max(int(line.split("-")[0], 16) for line in lines if "/libc" in line)
+    expect((highest < PROGRAMS_FROM) == (asked.returncode == 0), f"libraries at {highest:#x}")
 
 
 def private_bytes(pid):
@@ -118,5 +130,5 @@ def the_end_takes_them_along():
                 daemon.socket.unlink()
 
 
-main(programs_get_them, idle_costs_nothing, says_why_it_can_not_open,
+main(programs_get_them, lie_apart, idle_costs_nothing, says_why_it_can_not_open,
      the_end_takes_them_along)
