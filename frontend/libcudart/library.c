@@ -365,6 +365,6 @@ FGV_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t 
 {
 	if (!fptr || !symbol)
 		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(module_of(library) ? cudaErrorSymbolNotFound
+	return fgv_error_set(module_of(library) ? cudaErrorInvalidValue
 						: cudaErrorInvalidResourceHandle);
 }

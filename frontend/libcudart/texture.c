@@ -139,6 +139,7 @@ static cudaError_t check_reading(const struct cudaTextureDesc *how, const struct
 						       : cudaSuccess;
 }
 
+/* A view changes nothing about whether integers are read as such: that is the array's. */
 static uint32_t flags_of(const struct cudaTextureDesc *how, const struct resource *resource)
 {
 	bool is_float =
@@ -199,7 +200,7 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 				  const struct cudaResourceViewDesc *view)
 {
 	struct object made = {0};
-	struct resource resource;
+	struct resource resource, seen;
 	uint64_t number;
 	cudaError_t error;
 
@@ -208,10 +209,11 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 	if (!how)
 		return cudaErrorInvalidResourceHandle;
 	error = find_resource(desc, &resource);
+	seen = resource;
 	if (!error && view)
-		error = apply_view(view, &resource);
+		error = apply_view(view, &seen);
 	if (!error)
-		error = check_reading(how, &resource);
+		error = check_reading(how, &seen);
 	if (error)
 		return error;
 	made.resource = *desc;

@@ -16,11 +16,6 @@ static __global__ void read_bits(cudaTextureObject_t texture, float x, float y, 
 	*out = tex2D<unsigned>(texture, x, y);
 }
 
-static __global__ void read_bytes(cudaTextureObject_t texture, float x, float y, uchar4 *out)
-{
-	*out = tex2D<uchar4>(texture, x, y);
-}
-
 static __global__ void read_level(cudaTextureObject_t texture, float level, float *out)
 {
 	*out = tex2DLod<float>(texture, 0.5f, 0.5f, level);
@@ -84,7 +79,6 @@ static void test_formats(void)
 	cudaArray_t array;
 	float in[W * H];
 	unsigned bits;
-	uchar4 bytes;
 
 	for (int i = 0; i < W * H; i++)
 		in[i] = 1.5f * i;
@@ -96,11 +90,6 @@ static void test_formats(void)
 	EXPECT_EQ(bits, READ(unsigned, read_bits, texture, 5.5f, 3.5f));
 	CUDA(cudaGetTextureObjectResourceViewDesc(&got, texture));
 	EXPECT(got.format == cudaResViewFormatUnsignedInt1 && got.width == W);
-	CUDA(cudaDestroyTextureObject(texture));
-	view.format = cudaResViewFormatUnsignedChar4;
-	texture = make(&desc, &view, false);
-	bytes = READ(uchar4, read_bytes, texture, 5.5f, 3.5f);
-	EXPECT(!memcmp(&bytes, &bits, sizeof(bits)));
 	CUDA(cudaDestroyTextureObject(texture));
 	view.format = cudaResViewFormatNone;
 	texture = make(&desc, &view, false);
