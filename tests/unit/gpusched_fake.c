@@ -21,6 +21,8 @@ void gpusched_start_with(const struct fgv_policy *policy, uint64_t hang_ns)
 	fgv_sched_params_init(&config.params);
 	config.params.slice_ns = SLICE_NS;
 	config.params.starve_ns = STARVE_NS;
+	/* Long enough that a thread which runs late tells the next one nevertheless. */
+	config.params.awake_lead_ns = FGV_NS_PER_SEC;
 	ck_assert_int_eq(fgv_gpusched_create(&gpusched, &config), 0);
 	for (size_t i = 0; i < FGV_ARRAY_LEN(vgpus); i++)
 		ck_assert_int_eq(fgv_gpusched_attach_vgpu(gpusched, 1, &vgpus[i]), 0);
