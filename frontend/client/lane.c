@@ -21,11 +21,8 @@
 #include "shmring/spin.h"
 #include "shmring/usual.h"
 
-/*
- * How much earlier a sleep is to end: it ends later by the kernel's usual slack for timers, 50 us,
- * and a processor that has slept is slow at first.
- */
-#define SLEEP_LATE_NS (100 * FGV_NS_PER_US)
+/* How much later a sleep ends: by the kernel's usual slack for timers, and waking up. */
+#define SLEEP_LATE_NS (75 * FGV_NS_PER_US)
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -126,6 +123,11 @@ static void sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
 		break;
 	}
 	fgv_doorbell_clear(lane->doorbell);
+}
+
+void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
+{
+	sleep_on_doorbell(lane, (int64_t)ns);
 }
 
 static void reclaim_one(struct fgv_lane *lane)
@@ -368,8 +370,7 @@ static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, vo
 	return CUDA_SUCCESS;
 }
 
-static CUresult wait_for_call(struct fgv_lane *lane, uint32_t call, void *reply,
-			      uint32_t reply_len)
+static CUresult wait_for_call(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
 {
 	struct fgv_slot got;
 	CUresult refused = lane->refused;

@@ -111,6 +111,9 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	return CUDA_SUCCESS;
 }
 
+/* A pause, in which the end of the session is noticed. */
+void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns);
+
 /* As fgv_lane_wait() for a call without results, of a round trip that has been counted. */
 CUresult fgv_lane_wait_more(struct fgv_lane *lane, uint32_t call);
 

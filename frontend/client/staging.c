@@ -7,14 +7,12 @@
  * more free ones than threads that wait. So each put needs to wake but one. Nobody is woken when
  * the host gives back: who waits then looks from time to time.
  */
-#define _GNU_SOURCE
 #include "frontend/client/staging.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "common/util.h"
-#include "shmring/spin.h"
+#include "frontend/client/lane.h"
 
 /* Chunks are many, but not small, nor few, where the staging part is small. */
 #define CHUNK_MIN  (256u * 1024)
@@ -31,7 +29,7 @@ static struct {
 	pthread_cond_t freed;
 	uint32_t taken; /* one bit for each chunk */
 	uint32_t taken_count;
-	uint32_t lent; /* of those taken */
+	uint32_t lent;				  /* of those taken */
 	uint32_t numbers[FGV_STAGING_CHUNKS_MAX]; /* of their loans, the last ones */
 	uint32_t waiting;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
@@ -78,28 +76,26 @@ static bool may_take_locked(uint32_t count, bool holds_none)
 	return count - pool.taken_count > pool.waiting + (holds_none ? 0 : count / LAST_PART);
 }
 
-static void sleep_locked(void)
+/* The host says nothing when it gives back, nor if it will not any more. */
+static void sleep_locked(struct fgv_lane *lane)
 {
-	struct timespec until;
-	uint64_t until_ns = fgv_now_ns() + LOOK_NS;
-
 	if (!pool.lent) {
 		pthread_cond_wait(&pool.freed, &pool.mutex);
 		return;
 	}
-	until.tv_sec = (time_t)(until_ns / FGV_NS_PER_SEC);
-	until.tv_nsec = (long)(until_ns % FGV_NS_PER_SEC);
-	pthread_cond_clockwait(&pool.freed, &pool.mutex, CLOCK_MONOTONIC, &until);
+	pthread_mutex_unlock(&pool.mutex);
+	fgv_lane_doze(lane, LOOK_NS);
+	pthread_mutex_lock(&pool.mutex);
 }
 
 /* False: the session has ended. */
-static bool wait_locked(const struct fgv_client *client, uint32_t count)
+static bool wait_locked(struct fgv_lane *lane, uint32_t count)
 {
 	pool.waiting++;
 	do {
-		sleep_locked();
-		collect_locked(client);
-	} while (pool.taken_count == count && !fgv_session_status(client));
+		sleep_locked(lane);
+		collect_locked(lane->client);
+	} while (pool.taken_count == count && !fgv_session_status(lane->client));
 	pool.waiting--;
 	return pool.taken_count < count;
 }
@@ -113,8 +109,9 @@ static void take_locked(const struct fgv_client *client, struct fgv_chunk *chunk
 	pool.taken_count++;
 }
 
-bool fgv_staging_get(const struct fgv_client *client, bool holds_none, struct fgv_chunk *chunk)
+bool fgv_staging_get(struct fgv_lane *lane, bool holds_none, struct fgv_chunk *chunk)
 {
+	const struct fgv_client *client = lane->client;
 	uint32_t count = chunks(client);
 	bool got;
 
@@ -122,7 +119,7 @@ bool fgv_staging_get(const struct fgv_client *client, bool holds_none, struct fg
 	collect_locked(client);
 	got = may_take_locked(count, holds_none);
 	if (!got && holds_none)
-		got = wait_locked(client, count);
+		got = wait_locked(lane, count);
 	if (got)
 		take_locked(client, chunk);
 	pthread_mutex_unlock(&pool.mutex);

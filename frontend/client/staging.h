@@ -17,6 +17,8 @@
 
 #define FGV_STAGING_CHUNKS_MAX FGV_STAGING_LOANS
 
+struct fgv_lane;
+
 struct fgv_chunk {
 	uint64_t off;	 /* in the window */
 	uint32_t index;	 /* as a loan it has the same */
@@ -30,7 +32,7 @@ uint64_t fgv_staging_chunk_len(const struct fgv_client *client);
  * If there is none to be had: false, or, for who @holds_none, once one is given back; false then
  * only if the session has ended.
  */
-bool fgv_staging_get(const struct fgv_client *client, bool holds_none, struct fgv_chunk *chunk);
+bool fgv_staging_get(struct fgv_lane *lane, bool holds_none, struct fgv_chunk *chunk);
 void fgv_staging_put(const struct fgv_chunk *chunk);
 
 /*

@@ -160,8 +160,8 @@ static uint32_t send_out(const struct transfer *transfer, const struct piece *pi
 	struct fgv_place from = place_at(&transfer->device, piece->at);
 
 	if (fgv_place_is_row(&from, piece->box))
-		return fgv_send_copy_out(transfer->lane, from.at[0], piece->chunk.off, piece->box[0],
-					 transfer->stream);
+		return fgv_send_copy_out(transfer->lane, from.at[0], piece->chunk.off,
+					 piece->box[0], transfer->stream);
 	return fgv_send_box_out(transfer->lane, from.array, transfer->stream, from.at, piece->box,
 				piece->chunk.off, fgv_box_bytes(piece->box));
 }
@@ -269,16 +269,14 @@ static struct piece *begin_piece(struct transfer *transfer)
 	struct piece *piece = piece_at(transfer, transfer->count);
 	struct fgv_chunk chunk;
 
-	if (transfer->error || is_all_begun(transfer) ||
-	    transfer->count == FGV_STAGING_CHUNKS_MAX)
+	if (transfer->error || is_all_begun(transfer) || transfer->count == FGV_STAGING_CHUNKS_MAX)
 		return NULL;
-	if (!fgv_staging_get(transfer->lane->client, !transfer->count, &chunk)) {
+	if (!fgv_staging_get(transfer->lane, !transfer->count, &chunk)) {
 		if (!transfer->count)
 			fail(transfer, fgv_session_status(transfer->lane->client));
 		return NULL;
 	}
-	*piece = (struct piece){
-		.job = {.run = copy_piece}, .transfer = transfer, .chunk = chunk};
+	*piece = (struct piece){.job = {.run = copy_piece}, .transfer = transfer, .chunk = chunk};
 	memcpy(piece->at, transfer->next, sizeof(piece->at));
 	cut_piece(transfer, piece->box);
 	advance(transfer, piece->box);
@@ -401,7 +399,7 @@ static CUresult fetch(struct transfer *transfer)
 	struct piece piece = {.transfer = transfer};
 
 	memcpy(piece.box, transfer->box, sizeof(piece.box));
-	if (!fgv_staging_get(transfer->lane->client, true, &piece.chunk))
+	if (!fgv_staging_get(transfer->lane, true, &piece.chunk))
 		return fgv_session_status(transfer->lane->client);
 	ask(transfer, &piece);
 	if (await_answer(transfer, &piece))
@@ -442,11 +440,10 @@ bool fgv_transfer_try_in(struct fgv_lane *lane, const struct fgv_place *to,
 			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream,
 			 CUresult *res)
 {
-	struct transfer transfer = {
-		.lane = lane, .device = *to, .host = *from, .stream = stream};
+	struct transfer transfer = {.lane = lane, .device = *to, .host = *from, .stream = stream};
 	struct piece piece = {.transfer = &transfer, .box = {box[0], box[1], box[2]}};
 
-	if (!fgv_staging_get(lane->client, false, &piece.chunk))
+	if (!fgv_staging_get(lane, false, &piece.chunk))
 		return false;
 	copy_piece(&piece.job);
 	lend(&transfer, &piece);

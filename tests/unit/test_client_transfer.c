@@ -200,7 +200,7 @@ static void expect_health(void)
 
 	copy_around(&mate);
 	while (count < FGV_STAGING_CHUNKS_MAX)
-		ck_assert(fgv_staging_get(lane->client, true, &chunks[count++]));
+		ck_assert(fgv_staging_get(lane, true, &chunks[count++]));
 	while (count)
 		fgv_staging_put(&chunks[--count]);
 }
@@ -246,20 +246,20 @@ START_TEST(lent_chunks)
 	struct fgv_chunk chunks[FGV_STAGING_CHUNKS_MAX], more;
 
 	for (unsigned i = 0; i < FGV_STAGING_CHUNKS_MAX; i++) {
-		ck_assert(fgv_staging_get(lane->client, true, &chunks[i]));
+		ck_assert(fgv_staging_get(lane, true, &chunks[i]));
 		fgv_staging_lend(&chunks[i]);
 	}
-	ck_assert(!fgv_staging_get(lane->client, false, &more));
+	ck_assert(!fgv_staging_get(lane, false, &more));
 	host_give_back(chunks[5].index, chunks[5].number);
-	ck_assert(fgv_staging_get(lane->client, true, &more));
+	ck_assert(fgv_staging_get(lane, true, &more));
 	ck_assert_uint_eq(more.index, chunks[5].index);
 	fgv_staging_lend(&more);
 	ck_assert_uint_ne(more.number, chunks[5].number);
 	fgv_staging_keep(&more);
 	fgv_staging_put(&more);
-	ck_assert(fgv_staging_get(lane->client, true, &more));
+	ck_assert(fgv_staging_get(lane, true, &more));
 	ck_assert(fgv_session_end(lane->client, CUDA_ERROR_ILLEGAL_ADDRESS));
-	ck_assert(!fgv_staging_get(lane->client, true, &more));
+	ck_assert(!fgv_staging_get(lane, true, &more));
 }
 END_TEST
 
