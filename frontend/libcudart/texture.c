@@ -118,8 +118,9 @@ static cudaError_t apply_view(const struct cudaResourceViewDesc *view, struct re
 {
 	if (!resource->array || (unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7)
 		return cudaErrorInvalidValue;
-	if (view->format == cudaResViewFormatNone ||
-	    fgv_texel_view(view->format, &resource->format, &resource->channels))
+	if (view->format == cudaResViewFormatNone)
+		return cudaErrorInvalidValue;
+	if (fgv_texel_view(view->format, &resource->format, &resource->channels))
 		return cudaSuccess;
 	return FGV_NOT_SUPPORTED("views of block-compressed textures");
 }
