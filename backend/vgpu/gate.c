@@ -414,20 +414,22 @@ static bool lend(struct fgv_gate *gate)
 	return true;
 }
 
-/* Whether the work on the GPU takes longer than was expected: then nobody knows how long. */
-static bool is_late(const struct fgv_gate *gate, uint64_t waited_ns)
+/*
+ * Whether the work on the GPU takes longer than was expected: then nobody knows how long. What is
+ * ahead began when the last mark passed, however long all of it has been waited for.
+ */
+static bool is_late(const struct fgv_gate *gate)
 {
-	return waited_ns > 2 * gate->ahead_ns + WATCH_NS;
+	return fgv_now_ns() - gate->passed_ns > 2 * gate->ahead_ns + WATCH_NS;
 }
 
 /* The guest waits for the GPU, and nobody else does: be there when it is done. */
-static bool may_sleep_before_reply(const struct fgv_session *session, uint64_t waited_ns,
-				   uint64_t *limit_ns)
+static bool may_sleep_before_reply(const struct fgv_session *session, uint64_t *limit_ns)
 {
 	uint64_t now_ns = fgv_now_ns(), due_ns = fgv_waits_due_ns(&session->waits);
 
 	if (due_ns <= now_ns)
-		return is_late(&session->gate, waited_ns);
+		return is_late(&session->gate);
 	*limit_ns = due_ns - now_ns;
 	return true;
 }
@@ -450,7 +452,7 @@ static bool may_sleep_over_work(const struct fgv_gate *gate, uint64_t waited_ns,
 		*limit_ns = fgv_min_u64(*limit_ns, gate->ahead_ns - waited_ns - WATCH_NS);
 		return true;
 	}
-	return is_late(gate, waited_ns);
+	return is_late(gate);
 }
 
 static bool may_sleep_with_work(const struct fgv_session *session, uint64_t waited_ns, bool is_told,
@@ -460,8 +462,7 @@ static bool may_sleep_with_work(const struct fgv_session *session, uint64_t wait
 
 	if (gate->limit_ns != FGV_GRANT_NO_LIMIT)
 		return may_sleep_over_work(gate, waited_ns, is_told, limit_ns);
-	return is_told || session->waits.on_gpu == 0 ||
-	       may_sleep_before_reply(session, waited_ns, limit_ns);
+	return is_told || session->waits.on_gpu == 0 || may_sleep_before_reply(session, limit_ns);
 }
 
 bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
