@@ -139,6 +139,9 @@ void fgv_staging_lend(struct fgv_chunk *chunk)
 	pthread_mutex_lock(&pool.mutex);
 	chunk->number = ++pool.numbers[chunk->index];
 	pool.lent |= 1u << chunk->index;
+	/* Nobody will put it, so who waits for that has to look. */
+	if (pool.waiting)
+		pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.mutex);
 }
 

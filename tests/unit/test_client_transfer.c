@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "frontend/client/copy.h"
@@ -268,6 +269,34 @@ static CUresult forbid(void)
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+static void *get_chunk(void *chunk)
+{
+	struct fgv_lane *own;
+
+	ck_assert_int_eq(fgv_lane_enter(&own), CUDA_SUCCESS);
+	ck_assert(fgv_staging_get(own, true, chunk));
+	fgv_lane_leave(own);
+	return NULL;
+}
+
+/* Who waits for a chunk to be put gets one that was lent instead. */
+START_TEST(lent_while_one_waits)
+{
+	struct fgv_chunk chunks[FGV_STAGING_CHUNKS_MAX], got;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < FGV_STAGING_CHUNKS_MAX; i++)
+		ck_assert(fgv_staging_get(lane, true, &chunks[i]));
+	ck_assert_int_eq(pthread_create(&thread, NULL, get_chunk, &got), 0);
+	usleep(20000); /* most likely it waits by then */
+	for (unsigned i = 0; i < FGV_STAGING_CHUNKS_MAX; i++)
+		fgv_staging_lend(&chunks[i]);
+	host_give_back(chunks[7].index, chunks[7].number);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_uint_eq(got.index, chunks[7].index);
+}
+END_TEST
+
 /* Of what has to be waited for. */
 START_TEST(refusals)
 {
@@ -351,6 +380,7 @@ static void add_tests(Suite *suite, const char *name, void (*setup)(void))
 	tcase_add_test(tests, failures);
 	tcase_add_test(tests, counts);
 	tcase_add_test(tests, lent_chunks);
+	tcase_add_test(tests, lent_while_one_waits);
 	tcase_add_test(tests, refusals);
 	tcase_add_test(tests, the_end_of_the_session);
 	tcase_add_test(tests, cancelled_threads);
