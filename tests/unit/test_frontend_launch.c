@@ -221,9 +221,11 @@ START_TEST(clusters)
 	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
 	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 1);
 	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_LAUNCH_CLUSTERS]), 3);
+	host_seen();
 	ck_assert_uint_eq(host.cluster[0] * 100 + host.cluster[1] * 10 + host.cluster[2], 221);
 	ck_assert_uint_eq(host.cluster_cooperative + host.cluster_any_size + host.cluster_policy,
 			  0);
+	host_seen();
 
 	attributes[1].val.cooperative = 1;
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaSuccess);
@@ -245,6 +247,7 @@ START_TEST(clusters)
 	EXPECT(cudaOccupancyMaxActiveClusters(&value, kernel_empty, &config), cudaSuccess);
 	ck_assert_int_eq(value, 1);
 	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	host_seen();
 	ck_assert_uint_eq(host.cluster_any_size, 1);
 }
 END_TEST
