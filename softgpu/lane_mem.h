@@ -185,4 +185,17 @@ INLINE const struct insn *bad_access(struct warp *w, const struct insn *in, enum
 		}                                                            \
 	} while (0)
 
+/* The same the other way round; AT says where a lane's value goes. */
+#define STORE_HALF(M, AT, h, how)                                            \
+	do {                                                                 \
+		if (!(how).row) {                                            \
+			M *to = AT(M, h);                                    \
+			for (int i = 0; i < HALF; i++)                       \
+				to[i] = (M)s[(h) + i];                       \
+		} else {                                                     \
+			for (int i = (h); i < (h) + HALF; i++)               \
+				*AT(M, i) = (M)s[i];                         \
+		}                                                            \
+	} while (0)
+
 #endif

@@ -180,18 +180,6 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		return in + 1;                                               \
 	}
 
-#define STORE_HALF(M, h, how)                                                \
-	do {                                                                 \
-		if (!(how).row) {                                            \
-			M *to = POINTER(M, h);                               \
-			for (int i = 0; i < HALF; i++)                       \
-				to[i] = (M)s[(h) + i];                       \
-		} else {                                                     \
-			for (int i = (h); i < (h) + HALF; i++)               \
-				*POINTER(M, i) = (M)s[i];                    \
-		}                                                            \
-	} while (0)
-
 #define STORE_OTHER(S, M)                                                    \
 	{                                                                    \
 		_Alignas(64) u64 a[LANES];                                   \
@@ -207,8 +195,8 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		for (unsigned k = 0; k < in->vec; k++) {                     \
 			const S *s = ROW(S, in->o[k]);                       \
 			if (pattern != PATTERN_SLOW && w->active == ALL_LANES) { \
-				STORE_HALF(M, 0, low);                       \
-				STORE_HALF(M, HALF, high);                   \
+				STORE_HALF(M, POINTER, 0, low);              \
+				STORE_HALF(M, POINTER, HALF, high);          \
 				continue;                                    \
 			}                                                    \
 			for (u32 lanes = w->active; lanes; lanes &= lanes - 1) { \

@@ -86,7 +86,8 @@ INLINE enum pattern class_shared(struct warp *w, const struct insn *in, u32 *a, 
 }
 
 #define SHARED_AT(M, offset) ((M *)(w->block->shared + (offset)) + k)
-#define READ_AT(i)	     SHARED_AT(const MEMORY, a[i])
+#define SHARED_LANE(M, i)    SHARED_AT(M, a[i])
+#define READ_AT(i)	     SHARED_LANE(const MEMORY, i)
 
 /* Elements of a vector never make a row: they would be misaligned. */
 #define LD_shared(M, W)                                                      \
@@ -131,18 +132,6 @@ INLINE enum pattern class_shared(struct warp *w, const struct insn *in, u32 *a, 
 		return in + 1;                                               \
 	}
 
-#define STORE_HALF(M, h, how)                                                \
-	do {                                                                 \
-		if (!(how).row) {                                            \
-			M *to = SHARED_AT(M, a[h]);                          \
-			for (int i = 0; i < HALF; i++)                       \
-				to[i] = (M)s[(h) + i];                       \
-		} else {                                                     \
-			for (int i = (h); i < (h) + HALF; i++)               \
-				*SHARED_AT(M, a[i]) = (M)s[i];               \
-		}                                                            \
-	} while (0)
-
 #define ST_shared(M, W)                                                      \
 	OTHER(st_shared_##M##_##W)                                           \
 	{                                                                    \
@@ -158,8 +147,8 @@ INLINE enum pattern class_shared(struct warp *w, const struct insn *in, u32 *a, 
 		for (unsigned k = 0; k < in->vec; k++) {                     \
 			const U_##W *s = ROW(U_##W, in->o[k]);               \
 			if (w->active == ALL_LANES) {                        \
-				STORE_HALF(M, 0, low);                       \
-				STORE_HALF(M, HALF, high);                   \
+				STORE_HALF(M, SHARED_LANE, 0, low);          \
+				STORE_HALF(M, SHARED_LANE, HALF, high);      \
 				continue;                                    \
 			}                                                    \
 			for (u32 lanes = w->active; lanes; lanes &= lanes - 1) { \

@@ -94,11 +94,10 @@ CUresult fgv_lane_status(struct fgv_lane *lane)
 }
 
 /*
- * Sleeps until this lane's doorbell is rung, for @limit_ns at most unless that is negative,
- * or for a moment only. What the session's
- * end looks like from here is that the connection hangs up. A message on it is an
- * acknowledgement that another thread is about to read (attach.c). CUDA's calls are no
- * cancellation points, and a lane must not be left in the middle of one.
+ * Sleeps until this lane's doorbell is rung, for @limit_ns at most unless that is negative, or
+ * for a moment only. What the session's end looks like from here is that the connection hangs
+ * up. A message on it is an acknowledgement that another thread is about to read (attach.c).
+ * CUDA's calls are no cancellation points, and a lane must not be left in the middle of one.
  */
 static void sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
 {

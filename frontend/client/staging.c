@@ -144,10 +144,3 @@ void fgv_staging_lend(struct fgv_chunk *chunk)
 		pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.mutex);
 }
-
-void fgv_staging_keep(const struct fgv_chunk *chunk)
-{
-	pthread_mutex_lock(&pool.mutex);
-	pool.lent &= ~(1u << chunk->index);
-	pthread_mutex_unlock(&pool.mutex);
-}

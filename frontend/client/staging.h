@@ -37,9 +37,8 @@ void fgv_staging_put(const struct fgv_chunk *chunk);
 
 /*
  * It is the host's from now on, and comes back by itself once the request is done that is about
- * to be posted with its index and number. If that is not posted after all: fgv_staging_keep().
+ * to be posted with its index and number. If that is not posted after all: fgv_staging_put().
  */
 void fgv_staging_lend(struct fgv_chunk *chunk);
-void fgv_staging_keep(const struct fgv_chunk *chunk);
 
 #endif

@@ -182,7 +182,6 @@ static void lend(struct transfer *transfer, struct piece *piece)
 		res = post_in(transfer, piece);
 	if (res) {
 		fail(transfer, res);
-		fgv_staging_keep(&piece->chunk);
 		fgv_staging_put(&piece->chunk);
 	}
 }

@@ -256,7 +256,6 @@ START_TEST(lent_chunks)
 	ck_assert_uint_eq(more.index, chunks[5].index);
 	fgv_staging_lend(&more);
 	ck_assert_uint_ne(more.number, chunks[5].number);
-	fgv_staging_keep(&more);
 	fgv_staging_put(&more);
 	ck_assert(fgv_staging_get(lane, true, &more));
 	ck_assert(fgv_session_end(lane->client, CUDA_ERROR_ILLEGAL_ADDRESS));

@@ -1,6 +1,6 @@
 /*
- * softgpu/: memory of all kinds is bounded, atomics lose nothing, faults are found and stick, commands
- * run in order, and a kernel without an end can be ended.
+ * softgpu/: memory of all kinds is bounded, atomics lose nothing, faults are found and stick,
+ * commands run in order, and a kernel without an end can be ended.
  */
 #include <poll.h>
 #include <stdio.h>
