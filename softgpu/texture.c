@@ -171,14 +171,27 @@ static bool view_format(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC *
 	       fgv_texel_bytes(texture->format, texture->channels) == bytes;
 }
 
+/*
+ * The first and last of @count levels or layers, as the driver has it: the last may be the one
+ * behind those that there are, but not where there is but one.
+ */
+static bool clip(unsigned first, unsigned *last, unsigned count)
+{
+	if (*last > (count > 1 ? count : 0))
+		return false;
+	*last = fgv_min_u64(*last, count - 1);
+	return first <= *last;
+}
+
 static bool view_levels(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC *view)
 {
-	if (view->firstMipmapLevel > view->lastMipmapLevel ||
-	    view->lastMipmapLevel >= texture->levels_count)
+	unsigned first = view->firstMipmapLevel, last = view->lastMipmapLevel;
+
+	if (!clip(first, &last, texture->levels_count))
 		return false;
-	texture->levels_count = view->lastMipmapLevel - view->firstMipmapLevel + 1;
+	texture->levels_count = last - first + 1;
 	for (unsigned i = 0; i < texture->levels_count; i++)
-		texture->levels[i] = texture->levels[view->firstMipmapLevel + i];
+		texture->levels[i] = texture->levels[first + i];
 	return true;
 }
 
@@ -186,12 +199,13 @@ static bool view_levels(struct texture *texture, const CUDA_RESOURCE_VIEW_DESC *
 static bool view_layers(struct texture *texture, const struct softgpu_array *array,
 			const CUDA_RESOURCE_VIEW_DESC *view)
 {
+	bool is_layered = array->flags & CUDA_ARRAY3D_LAYERED;
 	unsigned first = view->firstLayer, last = view->lastLayer;
 
-	if (!(array->flags & CUDA_ARRAY3D_LAYERED))
-		return !first && !last;
-	if (first > last || last >= array->slices)
+	if (!clip(first, &last, is_layered ? array->slices : 1))
 		return false;
+	if (!is_layered)
+		return true;
 	for (unsigned i = 0; i < texture->levels_count; i++) {
 		texture->levels[i].address += first * texture->levels[i].slice;
 		texture->levels[i].size[2] = last - first + 1;

@@ -116,7 +116,7 @@ static cudaError_t find_resource(const struct cudaResourceDesc *desc, struct res
 /* What is read is what the view says; whether the array has it, the host knows. */
 static cudaError_t apply_view(const struct cudaResourceViewDesc *view, struct resource *resource)
 {
-	if (!resource->array || (unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7)
+	if ((unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7)
 		return cudaErrorInvalidValue;
 	if (view->format == cudaResViewFormatNone)
 		return cudaErrorInvalidValue;
@@ -211,7 +211,9 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 		return cudaErrorInvalidResourceHandle;
 	error = find_resource(desc, &resource);
 	seen = resource;
-	if (!error && view)
+	/* CUDA does not look at what it is given for memory. */
+	made.has_view = view && resource.array;
+	if (!error && made.has_view)
 		error = apply_view(view, &seen);
 	if (!error)
 		error = check_reading(how, &seen);
@@ -219,8 +221,7 @@ static cudaError_t create_texture(cudaTextureObject_t *texture, const struct cud
 		return error;
 	made.resource = *desc;
 	made.how = *how;
-	made.has_view = view;
-	if (view)
+	if (made.has_view)
 		made.view = *view;
 	error = send_texture(&made, &resource, &number, &made.handle);
 	if (error)
@@ -301,6 +302,7 @@ void fgv_texture_drain(struct fgv_lane *lane)
 	drain(&surfaces, lane);
 }
 
+/* What is not there, or not any more, is no error to CUDA. */
 static cudaError_t destroy(struct objects *objects, uint64_t number)
 {
 	struct object *found;
@@ -313,7 +315,7 @@ static cudaError_t destroy(struct objects *objects, uint64_t number)
 		forget_locked(objects, found);
 	pthread_mutex_unlock(&objects->mutex);
 	if (!found)
-		return cudaErrorInvalidValue;
+		return cudaSuccess;
 	send_destroy(found->handle);
 	free(found);
 	return cudaSuccess;
@@ -364,9 +366,8 @@ FGV_EXPORT cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc 
 static cudaError_t describe_view(uint64_t number, struct cudaResourceViewDesc *view)
 {
 	struct object found;
-	cudaError_t error = view ? look_up(&textures, number, &found) : cudaErrorInvalidValue;
 
-	if (error || !found.has_view)
+	if (!view || look_up(&textures, number, &found))
 		return cudaErrorInvalidValue;
 	*view = found.view;
 	return cudaSuccess;

@@ -70,6 +70,15 @@ static cudaTextureObject_t make(const cudaResourceDesc *desc, const cudaResource
 	return texture;
 }
 
+static void refuse(const cudaResourceDesc *desc, const cudaResourceViewDesc *view)
+{
+	cudaTextureObject_t texture;
+	cudaTextureDesc how = {};
+
+	EXPECT_CODE(cudaErrorInvalidValue, cudaCreateTextureObject(&texture, desc, &how, view));
+	cudaGetLastError();
+}
+
 static void test_formats(void)
 {
 	cudaResourceViewDesc view = view_of(cudaResViewFormatUnsignedInt1, H, 0), got;
@@ -93,7 +102,11 @@ static void test_formats(void)
 	CUDA(cudaDestroyTextureObject(texture));
 	texture = make(&desc, NULL, false);
 	EXPECT(READ(float, read_floats, texture, 5.5f, 3.5f) == in[3 * W + 5]);
+	/* Without a view there is nothing to tell, and it says so of textures only that are gone. */
+	CUDA(cudaGetTextureObjectResourceViewDesc(&got, texture));
+	CUDA(cudaDestroyTextureObject(texture));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaGetTextureObjectResourceViewDesc(&got, texture));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaGetTextureObjectResourceViewDesc(NULL, texture));
 	cudaGetLastError();
 	CUDA(cudaDestroyTextureObject(texture));
 	CUDA(cudaFreeArray(array));
@@ -126,6 +139,18 @@ static void test_levels(void)
 	EXPECT(READ(float, read_level, texture, 1.f) == 3);
 	EXPECT(READ(float, read_level, texture, 5.f) == 3);
 	CUDA(cudaDestroyTextureObject(texture));
+	view.lastMipmapLevel = 4;
+	texture = make(&desc, &view, true);
+	EXPECT(READ(float, read_level, texture, 0.f) == 2);
+	CUDA(cudaDestroyTextureObject(texture));
+	view.firstMipmapLevel = 3;
+	view.lastMipmapLevel = 1;
+	refuse(&desc, &view);
+	view = view_of(cudaResViewFormatFloat1, H / 2, 0);
+	view.width = W / 2;
+	view.firstMipmapLevel = 1;
+	view.lastMipmapLevel = 2;
+	refuse(&desc, &view);
 	CUDA(cudaFreeMipmappedArray(whole));
 }
 
@@ -154,6 +179,13 @@ static void test_layers(void)
 	EXPECT(READ(float, read_layer, texture, 0) == W * H + W + 2);
 	EXPECT(READ(float, read_layer, texture, 1) == 2 * W * H + W + 2);
 	CUDA(cudaDestroyTextureObject(texture));
+	view.lastLayer = D;
+	texture = make(&desc, &view, false);
+	CUDA(cudaDestroyTextureObject(texture));
+	view = view_of(cudaResViewFormatFloat1, H, 2);
+	view.firstLayer = 1;
+	view.lastLayer = 2;
+	refuse(&desc, &view);
 	CUDA(cudaFreeArray(array));
 }
 
@@ -163,26 +195,29 @@ static void test_wrong(void)
 	cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
 	cudaResourceDesc desc, linear = {};
 	cudaTextureObject_t texture;
-	cudaTextureDesc how = {};
 	cudaArray_t array;
 
 	CUDA(cudaMallocArray(&array, &floats, W, H));
 	desc = of_array(array);
-	EXPECT(cudaCreateTextureObject(&texture, &desc, &how, &view) != cudaSuccess);
+	refuse(&desc, &view);
 	view = view_of(cudaResViewFormatNone, H, 0);
-	EXPECT_CODE(cudaErrorInvalidValue,
-		    cudaCreateTextureObject(&texture, &desc, &how, &view));
+	refuse(&desc, &view);
+	view = view_of(cudaResViewFormatFloat2, H, 0);
+	refuse(&desc, &view);
 	view = view_of(cudaResViewFormatFloat1, H, 0);
 	view.lastMipmapLevel = 1;
-	EXPECT(cudaCreateTextureObject(&texture, &desc, &how, &view) != cudaSuccess);
+	refuse(&desc, &view);
+	view = view_of(cudaResViewFormatFloat1, H, 0);
+	view.firstLayer = 1;
+	refuse(&desc, &view);
+	CUDA(cudaFreeArray(array));
+	/* Of memory there is no view, and CUDA does not look at it. */
 	linear.resType = cudaResourceTypeLinear;
 	linear.res.linear.devPtr = result;
 	linear.res.linear.desc = floats;
 	linear.res.linear.sizeInBytes = 64;
-	view = view_of(cudaResViewFormatFloat1, H, 0);
-	EXPECT(cudaCreateTextureObject(&texture, &linear, &how, &view) != cudaSuccess);
-	cudaGetLastError();
-	CUDA(cudaFreeArray(array));
+	texture = make(&linear, &view, false);
+	CUDA(cudaDestroyTextureObject(texture));
 }
 
 int main(void)
