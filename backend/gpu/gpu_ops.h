@@ -212,6 +212,8 @@ struct fgv_gpu_ops {
 	CUresult (*fence)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 			  struct fgv_gpu_fence **fence);
 	CUresult (*fence_all)(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
+	/* Of one just made: it is going to be looked at all the time. */
+	void (*fence_watch)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 	CUresult (*fence_query)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 	void (*fence_put)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 
