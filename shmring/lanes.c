@@ -230,7 +230,10 @@ static bool room_is_worth_telling(const struct lane *lane)
 	struct fgv_ring after = lane->requests;
 
 	after.position++;
-	return !(after.position % (FGV_REQUEST_SLOTS / 4)) || !fgv_ring_peek(&after);
+	if (!fgv_ring_peek(&after))
+		return true;
+	fgv_ring_prefetch(&after);
+	return !(after.position % (FGV_REQUEST_SLOTS / 4));
 }
 
 static void ring(struct fgv_lanes *lanes, const struct lane *lane)

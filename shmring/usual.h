@@ -17,9 +17,6 @@
 #define FGV_USUAL_RISE	  8
 #define FGV_USUAL_RISE_NS 1000
 
-/* The longer a processor has slept, the later it wakes up: 1/64 was seen, and is doubled. */
-#define FGV_USUAL_WAKE_PART 32
-
 /* Who has @overslept does not know how long it took, but that the sleep was too long. */
 static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns, bool overslept)
 {
@@ -30,11 +27,9 @@ static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns, bool ove
 	*usual_ns = (uint32_t)fgv_min_u64(fgv_min_u64(took_ns, most_ns), UINT32_MAX);
 }
 
-/* How long to sleep where a short sleep ends up to @late_ns too late; 0: not worth it. */
-static inline uint64_t fgv_usual_rest_ns(uint32_t usual_ns, uint64_t late_ns)
+/* How long to sleep so as to be awake @margin_ns before that; 0: not worth it. */
+static inline uint64_t fgv_usual_rest_ns(uint32_t usual_ns, uint64_t margin_ns)
 {
-	uint64_t margin_ns = late_ns + usual_ns / FGV_USUAL_WAKE_PART;
-
 	return usual_ns > 2 * margin_ns ? usual_ns - margin_ns : 0;
 }
 

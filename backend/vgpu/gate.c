@@ -426,10 +426,11 @@ static bool is_late(const struct fgv_gate *gate)
 /* The guest waits for the GPU, and nobody else does: be there when it is done. */
 static bool may_sleep_before_reply(const struct fgv_session *session, uint64_t *limit_ns)
 {
-	uint64_t now_ns = fgv_now_ns(), due_ns = fgv_waits_due_ns(&session->waits);
+	uint64_t due_ns = fgv_waits_due_ns(&session->waits, session->gate.slice_ns);
+	uint64_t now_ns = fgv_now_ns();
 
 	if (due_ns <= now_ns)
-		return is_late(&session->gate);
+		return is_late(&session->gate) && fgv_waits_are_late(&session->waits);
 	*limit_ns = due_ns - now_ns;
 	return true;
 }

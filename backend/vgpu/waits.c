@@ -13,10 +13,16 @@
 
 /*
  * Waits that usually last less are not slept through, nor are they slept into: what a processor
- * that has slept does first, the next launch, was seen to take 5 to 20 us longer.
+ * that has slept does first, the next launch, was seen to take 5 to 20 us longer. Nor are those
+ * of little more than a slice: by then all that is waited for has been let through, how much of it
+ * has been done already differs from time to time.
  */
-#define SLEPT_MIN_NS  (5 * FGV_NS_PER_MS)
-#define SLEEP_LATE_NS (50 * FGV_NS_PER_US)
+#define SLEPT_MIN_NS	 (5 * FGV_NS_PER_MS)
+#define SLEPT_MIN_SLICES 2
+#define SLEEP_LATE_NS	 (50 * FGV_NS_PER_US)
+
+/* The longer a processor has slept, the later it wakes up: 1/64 was seen, and is doubled. */
+#define WAKE_PART 32
 
 int fgv_waits_init(struct fgv_waits *waits, uint32_t lanes)
 {
@@ -42,22 +48,37 @@ void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait)
 	}
 }
 
-uint64_t fgv_waits_due_ns(const struct fgv_waits *waits)
+uint64_t fgv_waits_due_ns(const struct fgv_waits *waits, uint64_t slice_ns)
 {
+	uint64_t slept_ns = fgv_max_u64(SLEPT_MIN_NS, SLEPT_MIN_SLICES * slice_ns);
 	uint64_t due_ns = UINT64_MAX;
 
 	for (uint32_t i = 0; i < waits->count; i++) {
 		const struct fgv_wait *wait = &waits->list[i];
 		uint32_t usual_ns = waits->usual_ns[wait->op];
+		uint64_t margin_ns = SLEEP_LATE_NS + usual_ns / WAKE_PART;
 
 		if (!is_on_gpu(wait))
 			continue;
-		if (usual_ns < SLEPT_MIN_NS)
+		if (usual_ns < slept_ns)
 			return 0;
 		due_ns = fgv_min_u64(due_ns,
-				     wait->since_ns + fgv_usual_rest_ns(usual_ns, SLEEP_LATE_NS));
+				     wait->since_ns + fgv_usual_rest_ns(usual_ns, margin_ns));
 	}
 	return due_ns == UINT64_MAX ? 0 : due_ns;
+}
+
+bool fgv_waits_are_late(const struct fgv_waits *waits)
+{
+	uint64_t now_ns = fgv_now_ns();
+
+	for (uint32_t i = 0; i < waits->count; i++) {
+		const struct fgv_wait *wait = &waits->list[i];
+
+		if (is_on_gpu(wait) && now_ns - wait->since_ns < 2 * waits->usual_ns[wait->op])
+			return false;
+	}
+	return true;
 }
 
 /* It waits for nothing any more. */

@@ -51,7 +51,10 @@ static inline bool fgv_waits_has(const struct fgv_waits *waits, uint32_t lane)
 }
 
 /* Until when nothing that is waited for is likely to be done; 0: not known, or now. */
-uint64_t fgv_waits_due_ns(const struct fgv_waits *waits);
+uint64_t fgv_waits_due_ns(const struct fgv_waits *waits, uint64_t slice_ns);
+
+/* Whether all that is waited for takes much longer than usual. */
+bool fgv_waits_are_late(const struct fgv_waits *waits);
 
 /* Appends a copy of @wait. The lane has room. Takes over its fence or reference. */
 void fgv_waits_add(struct fgv_waits *waits, const struct fgv_wait *wait);

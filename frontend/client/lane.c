@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -21,8 +22,23 @@
 #include "shmring/spin.h"
 #include "shmring/usual.h"
 
-/* How much later a sleep ends: by the kernel's usual slack for timers, and waking up. */
-#define SLEEP_LATE_NS (75 * FGV_NS_PER_US)
+/*
+ * How much later a nap ends, how much less than usual what is waited for may take, and which
+ * sleeps are not worth their while.
+ */
+#define SLEEP_LATE_NS  (12 * FGV_NS_PER_US)
+#define VARIES_BY_PART 64
+#define SLEEP_MIN_NS   (100 * FGV_NS_PER_US)
+
+/* Who finds the ring full waits until so many slots of it are free. */
+#define ROOM_WAITED_FOR (FGV_REQUEST_SLOTS / 4)
+
+/* A nap, or two in one, and how much of a sleep is spent in naps. */
+#define NAP_NS	(150 * FGV_NS_PER_US)
+#define NAPS_NS (5 * FGV_NS_PER_MS)
+
+/* So much later may a timer end, that the kernel can wake for several at once: not for these. */
+#define TIMER_SLACK_NS 1
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -95,11 +111,12 @@ CUresult fgv_lane_status(struct fgv_lane *lane)
 
 /*
  * Sleeps until this lane's doorbell is rung, for @limit_ns at most unless that is negative, or
- * for a moment only. What the session's end looks like from here is that the connection hangs
- * up. A message on it is an acknowledgement that another thread is about to read (attach.c).
- * CUDA's calls are no cancellation points, and a lane must not be left in the middle of one.
+ * for a moment only; whether it was for the limit. What the session's end looks like from here is
+ * that the connection hangs up. A message on it is an acknowledgement that another thread is
+ * about to read (attach.c). CUDA's calls are no cancellation points, and a lane must not be
+ * left in the middle of one.
  */
-static void sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
+static bool sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
 {
 	int cancel, rung;
 
@@ -122,11 +139,43 @@ static void sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
 		break;
 	}
 	fgv_doorbell_clear(lane->doorbell);
+	return rung == 0;
 }
 
+/*
+ * The same for @ns, but the last of it in naps: from a long sleep a processor wakes up late, and
+ * with nothing left in its caches.
+ */
 void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
 {
-	sleep_on_doorbell(lane, (int64_t)ns);
+	uint64_t end_ns = fgv_now_ns() + ns, now_ns = end_ns - ns;
+	int slack = prctl(PR_GET_TIMERSLACK);
+	bool undisturbed = true;
+
+	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+	for (; now_ns < end_ns && undisturbed; now_ns = fgv_now_ns()) {
+		uint64_t left_ns = end_ns - now_ns;
+		uint64_t nap_ns = left_ns < 2 * NAP_NS ? left_ns : NAP_NS;
+
+		undisturbed = sleep_on_doorbell(
+			lane, (int64_t)(left_ns > NAPS_NS ? left_ns - NAPS_NS : nap_ns));
+	}
+	if (slack > 0)
+		prctl(PR_SET_TIMERSLACK, slack);
+}
+
+/*
+ * How long to sleep before looking at all: for the most of what such a wait usually lasts.
+ * Else a busy GPU would have two processors busy with waiting, this one and the host's.
+ * Where spinning is dear, or is to last longer, that decides.
+ */
+static uint64_t rest_ns(uint32_t usual_ns)
+{
+	uint64_t ns = fgv_usual_rest_ns(usual_ns, SLEEP_LATE_NS + usual_ns / VARIES_BY_PART);
+
+	if (!fgv_spin_is_cheap())
+		return 0;
+	return ns > fgv_max_u64(SLEEP_MIN_NS, fgv_spin_time_ns()) ? ns : 0;
 }
 
 static void reclaim_one(struct fgv_lane *lane)
@@ -155,14 +204,21 @@ static void reclaim_all(struct fgv_lane *lane)
 }
 
 /*
- * Waits until the host has given back the slot of @position, an earlier request's. The
- * host rings who waits for room when there is a fair amount of it (park.h). False once
+ * Waits until the host has given back the slot of @position, an earlier request's: at first
+ * asleep, for the most of what that usually takes, then looking, and at last parked. The
+ * host rings who is parked for room when there is a fair amount of it (park.h). False once
  * the session has ended.
  */
 static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 {
+	uint64_t first_ns = rest_ns(lane->room_usual_ns), since_ns = fgv_now_ns();
 	struct fgv_spin spin = fgv_spin_start();
+	bool overslept = false;
 
+	if (first_ns) {
+		fgv_lane_doze(lane, first_ns);
+		overslept = fgv_ring_freed(&lane->requests, position);
+	}
 	while (!fgv_ring_freed(&lane->requests, position)) {
 		if (fgv_session_status(lane->client))
 			return false;
@@ -174,13 +230,19 @@ static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 		fgv_park_withdraw(&lane->head->guest_parked);
 		spin = fgv_spin_start();
 	}
+	fgv_usual_note(&lane->room_usual_ns, fgv_now_ns() - since_ns, overslept);
 	return true;
 }
 
-/* A ring's worth of requests ago the host was given the slot that is wanted now. */
+/*
+ * A ring's worth of requests ago the host was given the slot that is wanted now. To be there
+ * for each slot that it gives back would only be in its way: there is work enough in the ring.
+ */
 static struct fgv_slot *wait_for_slot(struct fgv_lane *lane)
 {
-	if (!wait_for_room(lane, lane->requests.position - FGV_REQUEST_SLOTS))
+	uint32_t oldest = lane->requests.position - FGV_REQUEST_SLOTS;
+
+	if (!wait_for_room(lane, oldest + ROOM_WAITED_FOR - 1))
 		return NULL;
 	return fgv_ring_reserve(&lane->requests);
 }
@@ -274,24 +336,17 @@ static bool look_on(const struct fgv_lane *lane, struct fgv_spin *spin)
 	       (__atomic_load_n(online, __ATOMIC_RELAXED) && fgv_spin_longer(spin));
 }
 
-static void park(struct fgv_lane *lane, int64_t limit_ns)
+/* Until it is rung, for @limit_ns at most unless that is 0. */
+static void park(struct fgv_lane *lane, uint64_t limit_ns)
 {
 	fgv_park_announce(&lane->head->guest_parked);
-	if (!fgv_ring_peek_ordered(&lane->replies))
-		sleep_on_doorbell(lane, limit_ns);
+	if (!fgv_ring_peek_ordered(&lane->replies)) {
+		if (limit_ns)
+			fgv_lane_doze(lane, limit_ns);
+		else
+			sleep_on_doorbell(lane, -1);
+	}
 	fgv_park_withdraw(&lane->head->guest_parked);
-}
-
-/*
- * How long to sleep before looking for a reply at all: for the most of what such a wait usually
- * lasts. Else a busy GPU would have two processors busy with waiting, this one and the host's.
- * Where spinning is dear, or is to last longer, that decides.
- */
-static uint64_t rest_ns(uint32_t usual_ns)
-{
-	uint64_t ns = fgv_spin_is_cheap() ? fgv_usual_rest_ns(usual_ns, SLEEP_LATE_NS) : 0;
-
-	return ns > fgv_spin_time_ns() ? ns : 0;
 }
 
 /*
@@ -308,7 +363,7 @@ static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 	bool overslept = false;
 
 	if (first_ns) {
-		park(lane, (int64_t)first_ns);
+		park(lane, first_ns);
 		overslept = fgv_ring_peek(&lane->replies);
 	}
 	while (!fgv_ring_peek(&lane->replies)) {
@@ -318,7 +373,7 @@ static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
 			continue;
 		if (!since_ns)
 			since_ns = fgv_spin_since_ns(&spin);
-		park(lane, -1);
+		park(lane, 0);
 		spin = fgv_spin_start();
 	}
 	if (!since_ns)

@@ -43,9 +43,10 @@ struct fgv_lane {
 	struct fgv_lane_head *head;
 	struct fgv_ring requests;
 	struct fgv_ring replies;
-	uint32_t call;	    /* number of the next request */
-	uint32_t reclaimed; /* position up to which the heap has its bytes back */
-	int doorbell;	    /* wakes this lane's thread */
+	uint32_t call;		/* number of the next request */
+	uint32_t reclaimed;	/* position up to which the heap has its bytes back */
+	int doorbell;		/* wakes this lane's thread */
+	uint32_t room_usual_ns; /* that a wait for room lasts; see shmring/usual.h */
 
 	/* The open request. */
 	struct fgv_slot *open; /* NULL: it leads nowhere, as the session has ended */
