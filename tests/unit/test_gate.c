@@ -46,10 +46,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	unsigned lines;
-
-	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
-	ck_assert_uint_eq(lines, 0);
+	vgpu_leave(&vgpu);
 }
 
 static void fill(uint32_t lane, uint32_t value)

@@ -357,7 +357,7 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
  */
 START_TEST(sends_random_arguments)
 {
-	unsigned seed = seeds[_i], lines;
+	unsigned seed = seeds[_i];
 	uint64_t address = 0, reply[5];
 
 	vgpu_start(&vgpu);
@@ -381,8 +381,7 @@ START_TEST(sends_random_arguments)
 		if (op == FGV_OP_MEM_ALLOC && status == CUDA_SUCCESS)
 			address = reply[0];
 	}
-	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
-	ck_assert_uint_eq(lines, 0);
+	vgpu_leave(&vgpu);
 }
 END_TEST
 
@@ -395,7 +394,6 @@ START_TEST(never_returns)
 	struct fgv_host_func_request func = {.number = 5};
 	struct fgv_host_func_next_request next = {.done = 99};
 	struct fgv_fill_request fill = {.count = 16, .width = 1};
-	unsigned lines;
 	uint64_t number, size = 4096;
 
 	vgpu_start(&vgpu);
@@ -411,8 +409,7 @@ START_TEST(never_returns)
 	ck_assert(vgpu_post(&vgpu, 1, FGV_OP_HOST_FUNC_NEXT, &next, sizeof(next)));
 	ck_assert(vgpu_post(&vgpu, 2, FGV_OP_HOST_FUNC_NEXT, &next, sizeof(next)));
 	ck_assert_int_eq(vgpu_wait(&vgpu, 2, &number), CUDA_ERROR_INVALID_VALUE);
-	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
-	ck_assert_uint_eq(lines, 0);
+	vgpu_leave(&vgpu);
 }
 END_TEST
 
@@ -500,8 +497,6 @@ END_TEST
 /* Hangs up before the welcome is read, or before it is sent. */
 START_TEST(disconnects_at_the_beginning)
 {
-	unsigned lines;
-
 	vgpu_spawn(&vgpu);
 	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
 	vgpu_send_setup(&vgpu, NULL);
@@ -509,8 +504,7 @@ START_TEST(disconnects_at_the_beginning)
 		poll(NULL, 0, 50);
 	if (_i == 2)
 		vgpu_read_welcome(&vgpu);
-	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
-	ck_assert_uint_eq(lines, 0);
+	vgpu_leave(&vgpu);
 }
 END_TEST
 

@@ -19,9 +19,7 @@
 #include "shmring/park.h"
 #include "softgpu/softgpu.h"
 
-#define WINDOW_LEN  (16ull << 20)
-#define LOOK_MS	    20
-#define PATIENCE_MS 60000
+#define WINDOW_LEN (16ull << 20)
 
 static int shared_memory(size_t len)
 {
@@ -62,47 +60,6 @@ static void make_grant(struct vgpu *vgpu)
 	vgpu->grant_bell_fd = fgv_doorbell_create();
 	vgpu->sched_bell_fd = fgv_doorbell_create();
 	vgpu_grant(vgpu, FGV_GRANT_NO_LIMIT);
-}
-
-void vgpu_grant(struct vgpu *vgpu, uint64_t limit_ns)
-{
-	struct fgv_grant *grant = vgpu->grant;
-	uint64_t word;
-
-	if (limit_ns != FGV_GRANT_NO_LIMIT)
-		limit_ns += __atomic_load_n(&grant->used_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&grant->limit_ns, limit_ns, __ATOMIC_SEQ_CST);
-	word = fgv_grant_load(grant);
-	if (fgv_grant_state(word) == FGV_GRANT_NONE)
-		ck_assert(fgv_grant_move(grant, word, FGV_GRANT_BUSY));
-	else if (fgv_grant_state(word) == FGV_GRANT_IDLE && limit_ns != FGV_GRANT_NO_LIMIT)
-		fgv_grant_move(grant, word, FGV_GRANT_NONE);
-	if (fgv_park_is_announced(&grant->parked))
-		fgv_doorbell_ring(vgpu->grant_bell_fd);
-}
-
-void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state)
-{
-	int waited_ms = 0;
-
-	while (fgv_grant_state(fgv_grant_load(vgpu->grant)) != state) {
-		poll(NULL, 0, 1);
-		ck_assert_msg(++waited_ms < PATIENCE_MS, "the grant never gets to state %d",
-			      (int)state);
-	}
-}
-
-void vgpu_await_wants(struct vgpu *vgpu)
-{
-	int waited_ms = 0;
-
-	while (!__atomic_load_n(&vgpu->grant->wants, __ATOMIC_ACQUIRE)) {
-		ck_assert_int_ge(
-			fgv_doorbell_wait(vgpu->sched_bell_fd, -1, LOOK_MS * FGV_NS_PER_MS), 0);
-		fgv_doorbell_clear(vgpu->sched_bell_fd);
-		waited_ms += LOOK_MS;
-		ck_assert_msg(waited_ms < PATIENCE_MS, "the grant is not asked for");
-	}
 }
 
 static void exec_vgpu(int control_fd, int log_fd)
@@ -210,11 +167,11 @@ static bool await_input(struct vgpu *vgpu, int fd)
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int waited_ms = 0;
 
-	while (poll(&poll_fd, 1, LOOK_MS) == 0) {
+	while (poll(&poll_fd, 1, VGPU_LOOK_MS) == 0) {
 		if (vgpu_has_ended(vgpu))
 			return poll(&poll_fd, 1, 0) > 0;
-		waited_ms += LOOK_MS;
-		ck_assert_msg(waited_ms < PATIENCE_MS, "the vGPU process says nothing");
+		waited_ms += VGPU_LOOK_MS;
+		ck_assert_msg(waited_ms < VGPU_PATIENCE_MS, "the vGPU process says nothing");
 	}
 	return true;
 }
@@ -393,15 +350,15 @@ static const struct fgv_slot *await_reply(struct vgpu *vgpu, uint32_t number)
 	while (!(slot = fgv_ring_peek(&lane->replies))) {
 		fgv_park_announce(&head->guest_parked);
 		if (!fgv_ring_peek_ordered(&lane->replies) &&
-		    fgv_doorbell_wait(lane->doorbell_fd, -1, LOOK_MS * FGV_NS_PER_MS) == 0)
-			waited_ms += LOOK_MS;
+		    fgv_doorbell_wait(lane->doorbell_fd, -1, VGPU_LOOK_MS * FGV_NS_PER_MS) == 0)
+			waited_ms += VGPU_LOOK_MS;
 		fgv_park_withdraw(&head->guest_parked);
 		fgv_doorbell_clear(lane->doorbell_fd);
 		if (vgpu_has_ended(vgpu)) {
 			show_log(vgpu->log_fd);
 			ck_abort_msg("the vGPU process has ended");
 		}
-		ck_assert_msg(waited_ms < PATIENCE_MS, "no reply");
+		ck_assert_msg(waited_ms < VGPU_PATIENCE_MS, "no reply");
 	}
 	return slot;
 }
@@ -463,9 +420,9 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 	int status, waited_ms = 0;
 
 	while (!vgpu_has_ended(vgpu)) {
-		poll(NULL, 0, LOOK_MS);
-		waited_ms += LOOK_MS;
-		if (waited_ms >= PATIENCE_MS) {
+		poll(NULL, 0, VGPU_LOOK_MS);
+		waited_ms += VGPU_LOOK_MS;
+		if (waited_ms >= VGPU_PATIENCE_MS) {
 			kill(vgpu->pid, SIGKILL);
 			ck_abort_msg("the vGPU process does not end");
 		}
@@ -502,4 +459,12 @@ int vgpu_hang_up(struct vgpu *vgpu, unsigned *lines)
 	close(vgpu->connection_fd);
 	vgpu->connection_fd = -1;
 	return vgpu_finish(vgpu, lines);
+}
+
+void vgpu_leave(struct vgpu *vgpu)
+{
+	unsigned lines;
+
+	ck_assert_int_eq(vgpu_hang_up(vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_uint_eq(lines, 0);
 }

@@ -21,6 +21,10 @@
 #define VGPU_SLICE  6000000ull
 #define VGPU_IDLE   100000ull
 
+/* Waits look this often at whether the process lives, and fail after so long. */
+#define VGPU_LOOK_MS	 20
+#define VGPU_PATIENCE_MS 60000
+
 struct vgpu_lane {
 	struct fgv_ring requests, replies;
 	struct fgv_heap heap;
@@ -92,5 +96,7 @@ bool vgpu_has_ended(struct vgpu *vgpu);
 int vgpu_finish(struct vgpu *vgpu, unsigned *lines);
 /* Hangs up first. */
 int vgpu_hang_up(struct vgpu *vgpu, unsigned *lines);
+/* Hangs up after keeping the rules: a success, and no log line. */
+void vgpu_leave(struct vgpu *vgpu);
 
 #endif

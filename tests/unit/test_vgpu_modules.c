@@ -1,0 +1,250 @@
+/*
+ * A vGPU process and a guest that keeps the rules: modules, what is in them, and launches.
+ */
+#include <check.h>
+#include <cuda.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/fatbin_build.h"
+#include "tests/unit/vgpu_calls.h"
+
+#define COUNT 1000
+
+static struct vgpu vgpu;
+
+static void setup(void)
+{
+	vgpu_start(&vgpu);
+}
+
+static void teardown(void)
+{
+	vgpu_leave(&vgpu);
+}
+
+static const char managed_ptx[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
+				  ".global .attribute(.managed) .align 4 .u32 count[2] = {7, 8};\n"
+				  ".visible .entry count_up()\n"
+				  "{\n"
+				  ".reg .b32 %r<3>;\n"
+				  "ld.global.u32 %r1, [count+4];\n"
+				  "add.u32 %r1, %r1, 30;\n"
+				  "st.global.u32 [count], %r1;\n"
+				  "ret;\n"
+				  "}\n";
+
+/* Loads managed_ptx with what is said of one variable, @name_len bytes of its name. */
+static uint32_t load_placed(uint64_t address, uint64_t bytes, const char *name, uint32_t name_len,
+			    uint32_t *module)
+{
+	struct fgv_module_load_placed_request head = {
+		.image_off = vgpu.window.arena_off,
+		.image_len = vgpu_put_image(&vgpu, managed_ptx),
+	};
+	struct fgv_module_load_placed_reply reply = {0};
+	uint8_t message[sizeof(head) + 64];
+	uint32_t status;
+
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), &address, 8);
+	memcpy(message + sizeof(head) + 8, &bytes, 8);
+	memcpy(message + sizeof(head) + 16, name, name_len);
+	status = vgpu_call(&vgpu, 0, FGV_OP_MODULE_LOAD_PLACED, message,
+			   (uint32_t)sizeof(head) + 16 + name_len, &reply);
+	*module = reply.module;
+	return status;
+}
+
+/* The variable is memory that the guest sees, with its initial value. */
+START_TEST(places_managed_variables)
+{
+	uint32_t *data = vgpu_arena(&vgpu, 1 << 20), module, function;
+
+	ck_assert_uint_eq(vgpu_host_map(&vgpu, VGPU_SHARED_ADDRESS, 1 << 20, 4096), CUDA_SUCCESS);
+	data[0] = data[1] = data[2] = data[3] = 99;
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS + 4, 8, "count", 6, &module),
+			  CUDA_SUCCESS);
+	ck_assert(data[0] == 99 && data[1] == 7 && data[2] == 8 && data[3] == 99);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, "count_up", &function), CUDA_SUCCESS);
+	data[2] = 12;
+	vgpu_launch(&vgpu, function, 1, NULL, 0);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(data[1], 42);
+}
+END_TEST
+
+START_TEST(places_nothing_wrong)
+{
+	uint32_t *data = vgpu_arena(&vgpu, 1 << 20), module;
+
+	ck_assert_uint_eq(vgpu_host_map(&vgpu, VGPU_SHARED_ADDRESS, 1 << 20, 4096), CUDA_SUCCESS);
+	*data = 99;
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS + 4096, 8, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS + 4092, 8, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS, UINT64_MAX, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS, 0, "count", 6, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	for (uint32_t len = 0; len < 6; len++)
+		ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS, 8, "count", len, &module),
+				  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS, 8, "", 1, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(load_placed(VGPU_SHARED_ADDRESS, 8, "count\0more", 10, &module),
+			  CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(*data, 99);
+}
+END_TEST
+
+START_TEST(launches)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, COUNT * 4), args[3] = {address, COUNT, 3};
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add"), data[COUNT], *out;
+
+	for (unsigned i = 0; i < COUNT; i++)
+		data[i] = i;
+	vgpu_copy_in(&vgpu, address, data, sizeof(data));
+	vgpu_launch(&vgpu, function, (COUNT + 127) / 128, args, 3);
+	vgpu_launch(&vgpu, function, (COUNT + 127) / 128, args, 3);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_copy_out(&vgpu, address, sizeof(data), 0), CUDA_SUCCESS);
+	out = vgpu_arena(&vgpu, 0);
+	for (unsigned i = 0; i < COUNT; i++)
+		ck_assert_uint_eq(out[i], i + 2 * (3 + 5));
+	ck_assert_uint_eq(vgpu.accounts->sessions[2].launches, 2);
+}
+END_TEST
+
+START_TEST(tells_of_functions_and_variables)
+{
+	struct fgv_global_get_request head = {0};
+	struct fgv_global_get_reply variable;
+	uint8_t message[sizeof(head) + 4];
+	uint32_t module, function;
+	const struct fgv_function_info *info;
+
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, vgpu_add_ptx, &module), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, "sub", &function), CUDA_ERROR_NOT_FOUND);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, "", &function), CUDA_ERROR_NOT_FOUND);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, "add", &function), CUDA_SUCCESS);
+	info = vgpu_arena(&vgpu, 0);
+	ck_assert_uint_eq(info->param_count, 3);
+	ck_assert_uint_eq(info->param_bytes, 24);
+	ck_assert_uint_eq(info->param_sizes[0], 8);
+	ck_assert_uint_eq(info->param_sizes[1], 4);
+	ck_assert_uint_eq(info->param_sizes[2], 1);
+	ck_assert_uint_eq(info->param_sizes[3], 0);
+	ck_assert_uint_eq(info->param_sizes[4], 8);
+	ck_assert_uint_eq(info->param_sizes[5], 12);
+	ck_assert_int_gt(info->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK], 0);
+	head.module = module;
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), "bias", 4);
+	ck_assert_uint_eq(
+		vgpu_call(&vgpu, 0, FGV_OP_GLOBAL_GET, message, sizeof(message), &variable),
+		CUDA_SUCCESS);
+	ck_assert_uint_eq(variable.size, 4);
+	ck_assert_uint_eq(vgpu_copy_out(&vgpu, variable.address, 4, 0), CUDA_SUCCESS);
+	ck_assert_uint_eq(*(uint32_t *)vgpu_arena(&vgpu, 0), 5);
+}
+END_TEST
+
+START_TEST(names_kernels)
+{
+	struct fgv_module_kernels_request request = {.names_off = vgpu.window.arena_off};
+	struct fgv_module_kernels_reply reply = {0};
+	char *names = vgpu_arena(&vgpu, 0);
+
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, vgpu_add_ptx, &request.module), CUDA_SUCCESS);
+	request.names_len = 3;
+	memset(names, 'x', 8);
+	ck_assert_uint_eq(
+		vgpu_call(&vgpu, 0, FGV_OP_MODULE_KERNELS, &request, sizeof(request), &reply),
+		CUDA_SUCCESS);
+	ck_assert_uint_eq(reply.bytes, 4);
+	ck_assert_mem_eq(names, "xxxxxxxx", 8);
+	request.names_len = 4;
+	ck_assert_uint_eq(
+		vgpu_call(&vgpu, 0, FGV_OP_MODULE_KERNELS, &request, sizeof(request), &reply),
+		CUDA_SUCCESS);
+	ck_assert_uint_eq(reply.bytes, 4);
+	ck_assert_mem_eq(names, "add\0xxxx", 8);
+}
+END_TEST
+
+START_TEST(refuses_modules)
+{
+	struct fatbin image;
+	uint32_t module;
+
+	fatbin_init(&image);
+	fatbin_begin(&image);
+	fatbin_add(&image, &(struct fatbin_entry){
+				   .kind = FGV_FATBIN_CUBIN, .sm = 90, .data = "code", .len = 4});
+	memcpy(vgpu_arena(&vgpu, 0), image.bytes, image.len);
+	ck_assert_uint_eq(vgpu_load(&vgpu, image.len, &module), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	ck_assert_uint_eq(vgpu_load(&vgpu, image.len - 1, &module), CUDA_ERROR_INVALID_IMAGE);
+	ck_assert_uint_eq(vgpu_load(&vgpu, 0, &module), CUDA_ERROR_INVALID_IMAGE);
+	fatbin_fini(&image);
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, vgpu_add_ptx, &module), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(unloads_functions_with_their_module)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, 4), args[3] = {address, 1, 3};
+	struct fgv_module_unload_request unload = {0};
+	uint32_t function;
+
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, vgpu_add_ptx, &unload.module), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, unload.module, "add", &function), CUDA_SUCCESS);
+	vgpu_launch(&vgpu, function, 1, args, 3);
+	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_UNLOAD, &unload, sizeof(unload));
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	vgpu_launch(&vgpu, function, 1, args, 3);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_HANDLE);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, unload.module, "add", &function),
+			  CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
+START_TEST(checks_a_launch)
+{
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	uint64_t args[4] = {0};
+
+	vgpu_launch(&vgpu, function, 1, args, 2);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_VALUE);
+	vgpu_launch(&vgpu, function, 1, args, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_VALUE);
+	vgpu_launch(&vgpu, function, 0, args, 3);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("vgpu_modules");
+	TCase *tests = tcase_create("vgpu_modules");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_set_timeout(tests, 120);
+	tcase_add_test(tests, places_managed_variables);
+	tcase_add_test(tests, places_nothing_wrong);
+	tcase_add_test(tests, launches);
+	tcase_add_test(tests, tells_of_functions_and_variables);
+	tcase_add_test(tests, names_kernels);
+	tcase_add_test(tests, refuses_modules);
+	tcase_add_test(tests, unloads_functions_with_their_module);
+	tcase_add_test(tests, checks_a_launch);
+	suite_add_tcase(suite, tests);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
