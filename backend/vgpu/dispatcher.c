@@ -128,6 +128,13 @@ static int execute(struct fgv_session *session, struct fgv_request *request, uin
 	return reply(session, request, status, data, data_len);
 }
 
+/* A query for work that waits here. */
+static int reply_not_ready(struct fgv_session *session, const struct fgv_request *request)
+{
+	fgv_account_add(&session->account->round_trips, 1);
+	return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
+}
+
 static bool may_run(struct fgv_session *session, uint16_t op)
 {
 	return !is_work(op) || fgv_gate_is_open(&session->gate);
@@ -142,10 +149,28 @@ static int run(struct fgv_session *session, struct fgv_request *request, uint32_
 	case FGV_HELD_HOLD:
 		return fgv_stall_add(session, request, session->message, len);
 	case FGV_HELD_NOT_READY:
-		fgv_account_add(&session->account->round_trips, 1);
-		return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
+		return reply_not_ready(session, request);
 	}
 	return 0;
+}
+
+/* One of those that waited: 1 if that is over, 0 if it waits on, or a negative errno. */
+static int run_again(struct fgv_session *session, struct fgv_held_request *entry)
+{
+	struct fgv_stall *stall = &session->stall;
+	struct fgv_request *request = &entry->request;
+	enum fgv_held_way way;
+	int err;
+
+	memcpy(session->message, entry->message, entry->len + 1);
+	way = fgv_stall_judge(session, request, session->message, entry->len);
+	if (way == FGV_HELD_HOLD || (way == FGV_HELD_RUN && !may_run(session, request->op))) {
+		stall->look |= way == FGV_HELD_RUN;
+		return fgv_stall_add(session, request, session->message, entry->len);
+	}
+	err = way == FGV_HELD_RUN ? execute(session, request, entry->len)
+				  : reply_not_ready(session, request);
+	return err < 0 ? err : 1;
 }
 
 /*
@@ -160,19 +185,9 @@ static int run_stalled(struct fgv_session *session)
 
 	for (uint32_t i = 0; i < count && err >= 0; i++) {
 		struct fgv_held_request *entry = fgv_held_take(&stall->waiting);
-		struct fgv_request *request = &entry->request;
 
-		memcpy(session->message, entry->message, entry->len + 1);
-		if (fgv_stall_judge(session, request, session->message, entry->len) ==
-		    FGV_HELD_HOLD) {
-			err = fgv_stall_add(session, request, session->message, entry->len);
-		} else if (may_run(session, request->op)) {
-			err = execute(session, request, entry->len);
-			done++;
-		} else {
-			err = fgv_stall_add(session, request, session->message, entry->len);
-			stall->look = true;
-		}
+		err = run_again(session, entry);
+		done += err > 0;
 		free(entry);
 	}
 	/* What ran late in the list may have been waited for early in it. */
@@ -217,8 +232,7 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 	case FGV_HELD_HOLD:
 		return fgv_held_add(&session->held, request, session->message, len);
 	case FGV_HELD_NOT_READY:
-		fgv_account_add(&session->account->round_trips, 1);
-		return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
+		return reply_not_ready(session, request);
 	}
 	return 0;
 }

@@ -173,11 +173,17 @@ CUresult fgv_session_take_deferred(struct fgv_session *session)
 	return status;
 }
 
+/* What the guest's library asks by itself: its program would not hear of a failure. */
+static bool is_the_librarys(uint16_t op)
+{
+	return op == FGV_OP_HOST_FUNC_NEXT || op == FGV_OP_TEXT_READ;
+}
+
 int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply)
 {
 	uint32_t *parked = &fgv_window_lane_head(&session->window, lane)->guest_parked;
 
-	if (reply->status == CUDA_SUCCESS && session->deferred != CUDA_SUCCESS)
+	if (reply->status == CUDA_SUCCESS && !is_the_librarys(reply->op))
 		reply->status = fgv_session_take_deferred(session);
 	if (reply->status != CUDA_SUCCESS)
 		reply->len = 0;

@@ -94,8 +94,8 @@ void fgv_session_defer(struct fgv_session *session, CUresult status);
 CUresult fgv_session_take_deferred(struct fgv_session *session);
 
 /*
- * Sends a reply; one that says that all is well brings what was deferred. 0, or
- * -EPROTO, with the reason, where the guest left no room for it.
+ * Sends a reply; one that says that all is well brings what was deferred, if it is the program
+ * that has asked. 0, or -EPROTO, with the reason, where the guest left no room for it.
  */
 int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply);
 

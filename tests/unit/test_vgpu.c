@@ -59,16 +59,20 @@ END_TEST
 
 /*
  * The first failure of several, told once, by a call that would succeed, and not by one that makes
- * something.
+ * something, nor by one that the program knows nothing of.
  */
 START_TEST(defers_failures)
 {
 	struct fgv_stream_destroy_request destroy = {.stream = 0};
+	struct fgv_text_read_request read = {.text_off = vgpu.window.arena_off, .text_len = 64};
+	struct fgv_text_read_reply text;
 	uint64_t address;
 
 	vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_DESTROY, &destroy, sizeof(destroy));
 	vgpu_fill(&vgpu, 0, 1, 0, 3);
 	vgpu_mem_free(&vgpu, 0x1234);
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_TEXT_READ, &read, sizeof(read), &text),
+			  CUDA_SUCCESS);
 	ck_assert_uint_eq(vgpu_alloc(&vgpu, 4096, &address), CUDA_ERROR_INVALID_HANDLE);
 	ck_assert_uint_eq(vgpu.accounts->sessions[2].memory_bytes, 0);
 	ck_assert_uint_eq(vgpu_alloc(&vgpu, 4096, &address), CUDA_SUCCESS);
