@@ -79,7 +79,7 @@ def wire_header(api: Api) -> str:
             "\tuint16_t stream_off;\t/* of the stream in the arguments */", "};",
             "#define FGV_OP_NO_STREAM UINT16_MAX",
             "extern const struct fgv_op_info fgv_op_infos[FGV_OP_MAX + 1];", "",
-            f'_Static_assert(FGV_SLOT_INLINE >= {REPLY_MAX}, "a reply fits its slot");',
+            f'_Static_assert(FGV_SLOT_FIRST >= {REPLY_MAX}, "a reply fits its slot");',
             f'_Static_assert(FGV_MESSAGE_MAX - FGV_DATA_MAX >= {REQUEST_MAX}, '
             '"arguments fit beside data");']
     for op in api.ops:
@@ -272,7 +272,7 @@ HOST_TEXT = """The handlers that the vGPU provides, one per operation, with the 
  fgv_dispatch decodes for them and the results that they give. See api/host.h for what was
  checked. A result counts only where the handler returns CUDA_SUCCESS; all are zero before it
  runs. A handle among the results is a new object's. fgv_encode_<op> writes a reply for a handler
- that returned FGV_PENDING: reply has room for FGV_SLOT_INLINE bytes; returns the length."""
+ that returned FGV_PENDING: reply has room for FGV_SLOT_FIRST bytes; returns the length."""
 
 
 def host_header(api: Api) -> str:

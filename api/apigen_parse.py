@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
 # As in wire.h; the generated header asserts it.
-REPLY_MAX = 40      # FGV_SLOT_INLINE: a reply travels in its slot
+REPLY_MAX = 40      # a reply travels in the first cache line of its slot
 REQUEST_MAX = 512   # FGV_MESSAGE_MAX - FGV_DATA_MAX: arguments beside the data
 NUMBER_MAX = 1023
 ARRAY_MAX = 64

@@ -70,7 +70,7 @@ struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind
  *
  *   0         *status is the handler's, FGV_PENDING included, or
  *             CUDA_ERROR_INVALID_HANDLE without the handler having run. @reply, which
- *             has room for FGV_SLOT_INLINE bytes, holds *reply_len bytes: more than 0
+ *             has room for FGV_SLOT_FIRST bytes, holds *reply_len bytes: more than 0
  *             only with CUDA_SUCCESS.
  *   -EBADMSG  unknown operation, wrong length or a reserved field that is not zero
  *   -EFAULT   a source or sink that is not inside the window

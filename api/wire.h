@@ -30,10 +30,11 @@
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 7
+#define FGV_WIRE_VERSION 8
 
-#define FGV_SLOT_BYTES	   64
-#define FGV_SLOT_INLINE	   40
+#define FGV_SLOT_BYTES	   128
+#define FGV_SLOT_INLINE	   104
+#define FGV_SLOT_FIRST	   40	/* of them, those in the slot's first cache line */
 #define FGV_REQUEST_SLOTS  256	/* power of two */
 #define FGV_REPLY_SLOTS	   64	/* power of two */
 #define FGV_LANES_MAX	   128
@@ -51,7 +52,7 @@
 
 #define FGV_LANE_REQUESTS  FGV_PAGE_BYTES
 #define FGV_LANE_REPLIES   (FGV_LANE_REQUESTS + FGV_REQUEST_SLOTS * FGV_SLOT_BYTES)
-#define FGV_LANE_HEAP	   (32u * 1024)
+#define FGV_LANE_HEAP	   (48u * 1024)
 #define FGV_LANE_BYTES	   (256u * 1024)
 #define FGV_LANE_HEAP_LEN  (FGV_LANE_BYTES - FGV_LANE_HEAP)
 _Static_assert(FGV_LANE_REPLIES + FGV_REPLY_SLOTS * FGV_SLOT_BYTES <= FGV_LANE_HEAP,
@@ -65,7 +66,8 @@ _Static_assert(FGV_LANE_REPLIES + FGV_REPLY_SLOTS * FGV_SLOT_BYTES <= FGV_LANE_H
  * ticket is the session-wide number drawn when posting (drawn upwards from 1), vcpu
  * the processor that the caller ran on. In a reply, which is always inline, status is a
  * CUresult and op and call are those of the request. call counts a lane's requests from 0.
- * Positions of both rings start at FGV_RING_START (shmring/ring.h).
+ * Positions of both rings start at FGV_RING_START (shmring/ring.h). Nobody touches the second
+ * cache line for a message that fits into the first.
  */
 struct fgv_slot {
 	uint32_t mark;
@@ -82,7 +84,8 @@ struct fgv_slot {
 		uint64_t heap_off;	/* in the window, where len > FGV_SLOT_INLINE */
 	};
 };
-_Static_assert(sizeof(struct fgv_slot) == FGV_SLOT_BYTES, "one cache line");
+_Static_assert(sizeof(struct fgv_slot) == FGV_SLOT_BYTES, "two cache lines");
+_Static_assert(offsetof(struct fgv_slot, data) + FGV_SLOT_FIRST == FGV_CACHE_LINE, "the first");
 
 /* Fields of different writers lie on different cache lines. */
 struct fgv_window_head {

@@ -114,17 +114,25 @@ void fgv_lanes_detach(struct fgv_lanes *lanes, uint32_t number)
 }
 
 /*
- * Reads each word of the slot exactly once, whatever the guest does to it meanwhile.
+ * Reads each word of a cache line exactly once, whatever the guest does to it meanwhile.
  * Relaxed: the acquire load of the mark came before.
  */
-static void copy_slot(struct fgv_slot *to, const struct fgv_slot *from)
+static inline void copy_line(void *to, const void *from)
 {
-	uint64_t words[FGV_SLOT_BYTES / sizeof(uint64_t)];
-	const uint64_t *source = (const uint64_t *)from;
+	uint64_t words[FGV_CACHE_LINE / sizeof(uint64_t)];
+	const uint64_t *source = from;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		words[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
 	memcpy(to, words, sizeof(words));
+}
+
+/* What the second line holds of a message that does not reach it is an earlier one's. */
+static void copy_slot(struct fgv_slot *to, const struct fgv_slot *from)
+{
+	copy_line(to, from);
+	if (to->len > FGV_SLOT_FIRST && to->len <= FGV_SLOT_INLINE)
+		copy_line((uint8_t *)to + FGV_CACHE_LINE, (const uint8_t *)from + FGV_CACHE_LINE);
 }
 
 /* Whether the lane has a head, after a look into its ring if it had none. */

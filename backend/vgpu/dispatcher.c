@@ -45,7 +45,11 @@ static int copy_message(struct fgv_session *session, const struct fgv_request *r
 	const void *from;
 
 	if (slot->len <= FGV_SLOT_INLINE) {
-		memcpy(session->message, slot->data, FGV_SLOT_INLINE);
+		/* All of one line or of both: a copy without a length to look at. */
+		if (slot->len <= FGV_SLOT_FIRST)
+			memcpy(session->message, slot->data, FGV_SLOT_FIRST);
+		else
+			memcpy(session->message, slot->data, FGV_SLOT_INLINE);
 		session->message[slot->len] = '\0';
 		return 0;
 	}
@@ -105,7 +109,7 @@ static void count_sync_call(struct fgv_session *session, const struct fgv_reques
 
 static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
-	uint8_t data[FGV_SLOT_INLINE];
+	uint8_t data[FGV_SLOT_FIRST];
 	uint32_t data_len = 0;
 	CUresult status;
 

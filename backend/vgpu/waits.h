@@ -26,7 +26,7 @@ struct fgv_wait {
 	struct fgv_mapped_range *range; /* goes once the fence has passed; or NULL */
 	CUresult status;
 	uint32_t reply_len;
-	uint8_t reply[FGV_SLOT_INLINE];
+	uint8_t reply[FGV_SLOT_FIRST];
 };
 
 /* In the order of arrival. */

@@ -123,8 +123,8 @@ START_TEST(set_codes)
 }
 END_TEST
 
-/* Around what goes inline, in one message, in one piece, and in many. */
-static const size_t lengths[] = {1,	23,    24,     25,     63,	4096,		65535,
+/* Around what goes in a slot's first cache line, in the slot, in one message, one piece, and many. */
+static const size_t lengths[] = {1,	24,    25,     88,     89,	4096,		65535,
 				 65536, 65537, 262143, 262145, 1000003, (4u << 20) - 1, 7777777};
 
 START_TEST(bytes_arrive)

@@ -277,7 +277,7 @@ END_TEST
 
 START_TEST(sends_replies)
 {
-	uint8_t data[FGV_SLOT_INLINE + 1] = "forty bytes at the most";
+	uint8_t data[FGV_SLOT_INLINE + 1] = "a slot's worth and more";
 	struct fgv_reply reply = {.op = 7, .call = 9, .status = 700, .data = data, .len = 24};
 	const struct fgv_slot *slot;
 

@@ -121,11 +121,12 @@ END_TEST
 
 START_TEST(puts_the_message_outside_the_window)
 {
-	static const uint64_t before_end[] = {0, 1, 40, 41 + 16 - 1};
+	const uint32_t len = FGV_SLOT_INLINE + 17;
+	const uint64_t before_end[] = {0, 1, FGV_SLOT_INLINE, len - 1};
 	struct fgv_slot slot;
 
 	vgpu_start(&vgpu);
-	slot = slot_of(FGV_OP_COPY_IN, 41 + 16);
+	slot = slot_of(FGV_OP_COPY_IN, len);
 	slot.heap_off = _i < 4 ? vgpu.window.len - before_end[_i] : UINT64_MAX - (uint64_t)_i * 8;
 	vgpu_publish(&vgpu, 0, &slot);
 	expect_violation();

@@ -5,7 +5,7 @@
  * fgv_dispatch decodes for them and the results that they give. See api/host.h for what
  * was checked. A result counts only where the handler returns CUDA_SUCCESS; all are zero
  * before it runs. A handle among the results is a new object's. fgv_encode_<op> writes a
- * reply for a handler that returned FGV_PENDING: reply has room for FGV_SLOT_INLINE bytes;
+ * reply for a handler that returned FGV_PENDING: reply has room for FGV_SLOT_FIRST bytes;
  * returns the length.
  */
 #ifndef FGV_API_SAMPLE_HOST_H

@@ -40,7 +40,7 @@ struct fgv_op_info {
 #define FGV_OP_NO_STREAM UINT16_MAX
 extern const struct fgv_op_info fgv_op_infos[FGV_OP_MAX + 1];
 
-_Static_assert(FGV_SLOT_INLINE >= 40, "a reply fits its slot");
+_Static_assert(FGV_SLOT_FIRST >= 40, "a reply fits its slot");
 _Static_assert(FGV_MESSAGE_MAX - FGV_DATA_MAX >= 512, "arguments fit beside data");
 
 /*
