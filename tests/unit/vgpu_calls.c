@@ -221,3 +221,81 @@ void vgpu_record(struct vgpu *vgpu, uint32_t event, uint32_t stream)
 
 	vgpu_must_post(vgpu, 0, FGV_OP_EVENT_RECORD, &request, sizeof(request));
 }
+
+uint32_t vgpu_create_array(struct vgpu *vgpu, const struct fgv_array_create_request *request,
+			   uint32_t *array)
+{
+	struct fgv_array_create_reply reply = {0};
+	uint32_t status =
+		vgpu_call(vgpu, 0, FGV_OP_ARRAY_CREATE, request, sizeof(*request), &reply);
+
+	*array = reply.array;
+	return status;
+}
+
+uint32_t vgpu_get_level(struct vgpu *vgpu, uint32_t array, uint32_t level, uint32_t *part)
+{
+	struct fgv_array_level_request request = {.array = array, .level = level};
+	struct fgv_array_level_reply reply = {0};
+	uint32_t status = vgpu_call(vgpu, 0, FGV_OP_ARRAY_LEVEL, &request, sizeof(request), &reply);
+
+	*part = reply.part;
+	return status;
+}
+
+uint32_t vgpu_create_texture(struct vgpu *vgpu, const struct fgv_texture_create_request *request,
+			     struct fgv_texture_create_reply *reply)
+{
+	return vgpu_call(vgpu, 0, FGV_OP_TEXTURE_CREATE, request, sizeof(*request), reply);
+}
+
+uint32_t vgpu_create_surface(struct vgpu *vgpu, uint32_t array,
+			     struct fgv_surface_create_reply *reply)
+{
+	struct fgv_surface_create_request request = {.array = array};
+
+	return vgpu_call(vgpu, 0, FGV_OP_SURFACE_CREATE, &request, sizeof(request), reply);
+}
+
+void vgpu_destroy_array(struct vgpu *vgpu, uint32_t array)
+{
+	struct fgv_array_destroy_request request = {.array = array};
+
+	vgpu_must_post(vgpu, 0, FGV_OP_ARRAY_DESTROY, &request, sizeof(request));
+}
+
+void vgpu_destroy_texture(struct vgpu *vgpu, uint32_t texture)
+{
+	struct fgv_texture_destroy_request request = {.texture = texture};
+
+	vgpu_must_post(vgpu, 0, FGV_OP_TEXTURE_DESTROY, &request, sizeof(request));
+}
+
+uint32_t vgpu_must_create_array(struct vgpu *vgpu, const uint64_t size[3], uint32_t flags,
+				uint32_t levels)
+{
+	const struct fgv_array_create_request request = {
+		.size = {size[0], size[1], size[2]},
+		.format = CU_AD_FORMAT_FLOAT,
+		.channels = 1,
+		.flags = flags,
+		.levels = levels,
+	};
+	uint32_t array;
+
+	ck_assert_uint_eq(vgpu_create_array(vgpu, &request, &array), CUDA_SUCCESS);
+	return array;
+}
+
+struct fgv_texture_create_request vgpu_right_texture(uint32_t array)
+{
+	struct fgv_texture_create_request request = {
+		.array = array,
+		.type = array ? CU_RESOURCE_TYPE_ARRAY : CU_RESOURCE_TYPE_LINEAR,
+		.size = {4096},
+		.format = CU_AD_FORMAT_FLOAT,
+		.channels = 1,
+	};
+
+	return request;
+}

@@ -54,4 +54,19 @@ uint32_t vgpu_must_create_stream(struct vgpu *vgpu, uint32_t flags);
 uint32_t vgpu_must_create_event(struct vgpu *vgpu);
 void vgpu_record(struct vgpu *vgpu, uint32_t event, uint32_t stream);
 
+uint32_t vgpu_create_array(struct vgpu *vgpu, const struct fgv_array_create_request *request,
+			   uint32_t *array);
+/* Of floats. */
+uint32_t vgpu_must_create_array(struct vgpu *vgpu, const uint64_t size[3], uint32_t flags,
+				uint32_t levels);
+uint32_t vgpu_get_level(struct vgpu *vgpu, uint32_t array, uint32_t level, uint32_t *part);
+void vgpu_destroy_array(struct vgpu *vgpu, uint32_t array);
+/* A texture of @array, or with 0 of 4 KiB of floats at an address still to be set. */
+struct fgv_texture_create_request vgpu_right_texture(uint32_t array);
+uint32_t vgpu_create_texture(struct vgpu *vgpu, const struct fgv_texture_create_request *request,
+			     struct fgv_texture_create_reply *reply);
+uint32_t vgpu_create_surface(struct vgpu *vgpu, uint32_t array,
+			     struct fgv_surface_create_reply *reply);
+void vgpu_destroy_texture(struct vgpu *vgpu, uint32_t texture);
+
 #endif
