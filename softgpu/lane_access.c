@@ -2,9 +2,7 @@
  * One lane's access to an address of any kind: device memory, registered host memory, and the
  * windows of shared memory, local memory and kernel parameters.
  */
-#include "softgpu/machine.h"
-
-#include <string.h>
+#include "softgpu/lane_mem.h"
 
 static bool in_window(uint64_t address, uint64_t window, uint64_t limit, unsigned size)
 {
@@ -61,7 +59,7 @@ bool fgv_softgpu_lane_read(struct warp *w, uint64_t address, unsigned size, unsi
 		p = fgv_softgpu_lane_pointer(w, address, size, lane);
 	if (!p)
 		return false;
-	memcpy(value, p, size);
+	copy_whole(value, p, size);
 	return true;
 }
 
@@ -75,6 +73,6 @@ bool fgv_softgpu_lane_write(struct warp *w, uint64_t address, unsigned size, uns
 	p = fgv_softgpu_lane_pointer(w, address, size, lane);
 	if (!p)
 		return false;
-	memcpy(p, value, size);
+	copy_whole(p, value, size);
 	return true;
 }

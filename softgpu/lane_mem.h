@@ -11,6 +11,8 @@
 
 #include "softgpu/lanes.h"
 
+#include <emmintrin.h>
+
 #define HALF (LANES / 2)
 
 enum { FLAG_MISALIGNED = 1, FLAG_OUTSIDE = 2, FLAG_NOT_SAME = 4 };
@@ -100,6 +102,41 @@ INLINE const struct insn *bad_access(struct warp *w, const struct insn *in, enum
 #define OTHER(key)                                                           \
 	static __attribute__((noinline)) const struct insn *other_##key(struct warp *w, \
 									const struct insn *in)
+
+/*
+ * A lane's access of up to 16 bytes, aligned to its size, is one access of the processor's, vectors
+ * among them: blocks on other workers read and write the same, and programs count on never
+ * finding half of another's vector, as on devices. Processors promise as much for 16 bytes from AVX on.
+ */
+INLINE void copy_whole(void *to, const void *from, unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		*(u8 *)to = *(const u8 *)from;
+		break;
+	case 2:
+		*(u16 *)to = *(const u16 *)from;
+		break;
+	case 4:
+		*(u32 *)to = *(const u32 *)from;
+		break;
+	case 8:
+		*(u64 *)to = *(const u64 *)from;
+		break;
+	default:
+		for (unsigned k = 0; k < bytes; k += 16)
+			_mm_store_si128((__m128i *)((char *)to + k),
+					_mm_load_si128((const __m128i *)((const char *)from + k)));
+	}
+}
+
+/* The same for vectors one behind the other, @bytes in all; none of them is divided. */
+INLINE void copy_row(void *to, const void *from, unsigned bytes)
+{
+	for (unsigned k = 0; k < bytes; k += 16)
+		_mm_storeu_si128((__m128i *)((char *)to + k),
+				 _mm_loadu_si128((const __m128i *)((const char *)from + k)));
+}
 
 #define WRITE_LANES(D, value)                                                \
 	do {                                                                 \

@@ -32,6 +32,7 @@
 #define ALL_LANES    0xffffffffu
 #define SPLITS_MAX   192 /* see splits.c */
 #define BARRIERS     16	 /* per block, as PTX has it */
+#define VECTOR_MAX   4	 /* elements of one memory access */
 #define WARPS_MAX    32	 /* 1024 threads */
 #define CALLS_MAX    256 /* nested calls of one split */
 #define TURN_BRANCHES 4096 /* backward branches until another warp gets its turn */

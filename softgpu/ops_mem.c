@@ -4,6 +4,7 @@
  * windows of the generic space) takes the slow way through fgv_softgpu_lane_read() and
  * _write().
  */
+#include "softgpu/block.h"
 #include "softgpu/lane_mem.h"
 
 #define U_16 u16
@@ -103,16 +104,58 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		M value;                                                     \
 		if (slow_##space && a[lane] >= WINDOW_SIZE)                  \
 			return bad_access(w, in, PATTERN_SLOW);              \
-		if (!fgv_softgpu_lane_read(w, slow_##space + a[lane] + k * sizeof(M), \
-					   sizeof(M), lane, &value))         \
+		if (!fgv_softgpu_lane_read(w, slow_##space + a[lane], sizeof(M), lane, &value)) \
 			return bad_access(w, in, PATTERN_SLOW);              \
 		d[lane] = (D)value;                                          \
 	}
 
-#define POINTER(M, i) ((M *)(uintptr_t)a[i] + k)
+/* The running lanes' vectors, of @bytes each, one behind the other; @slow: see above. */
+INLINE bool read_vectors(struct warp *w, const u64 *a, enum pattern pattern, u64 slow,
+			 unsigned bytes, void *to)
+{
+	for (u32 lanes = w->active; lanes; lanes &= lanes - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(lanes);
+		void *one = (char *)to + lane * bytes;
+
+		if (pattern != PATTERN_SLOW)
+			copy_whole(one, (const void *)(uintptr_t)a[lane], bytes);
+		else if ((slow && a[lane] >= WINDOW_SIZE) ||
+			 !fgv_softgpu_lane_read(w, slow + a[lane], bytes, lane, one))
+			return false;
+	}
+	return true;
+}
+
+INLINE bool write_vectors(struct warp *w, const u64 *a, enum pattern pattern, unsigned bytes,
+			  const void *from)
+{
+	for (u32 lanes = w->active; lanes; lanes &= lanes - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(lanes);
+		const void *one = (const char *)from + lane * bytes;
+
+		if (pattern != PATTERN_SLOW)
+			copy_whole((void *)(uintptr_t)a[lane], one, bytes);
+		else if (!fgv_softgpu_lane_write(w, a[lane], bytes, lane, one))
+			return false;
+	}
+	return true;
+}
+
+#define POINTER(M, i) ((M *)(uintptr_t)a[i])
 #define READ_AT(i)    POINTER(const MEMORY, i)
 
-/* Elements of a vector never make a row: they would be misaligned. */
+#define LOAD_VECTORS(D, M, space)                                            \
+	do {                                                                 \
+		_Alignas(64) M all[LANES * VECTOR_MAX];                      \
+		unsigned vec = in->vec;                                      \
+		if (!read_vectors(w, a, pattern, slow_##space, (unsigned)sizeof(M) * vec, all)) \
+			return bad_access(w, in, PATTERN_SLOW);              \
+		for (unsigned k = 0; k < vec; k++) {                         \
+			D *d = ROW(D, in->o[k]);                             \
+			WRITE_LANES(D, all[(unsigned)i * vec + k]);          \
+		}                                                            \
+	} while (0)
+
 #define LOAD_OTHER(D, M, space)                                              \
 	{                                                                    \
 		typedef M MEMORY;                                            \
@@ -126,25 +169,26 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		pattern = class_##space(w, a, (unsigned)sizeof(M) * in->vec); \
 		if (pattern == PATTERN_FAULT)                                \
 			return bad_access(w, in, pattern);                   \
+		if (in->vec > 1) {                                           \
+			LOAD_VECTORS(D, M, space);                           \
+			return in + 1;                                       \
+		}                                                            \
+		D *d = ROW(D, in->o[0]);                                     \
 		low = difference_u64(a, HALF, shift);                        \
 		high = difference_u64(a + HALF, HALF, shift);                \
 		if (pattern == PATTERN_GATHER)                               \
-			row = partial_row(w, a, (unsigned)sizeof(M) * in->vec); \
-		for (unsigned k = 0; k < in->vec; k++) {                     \
-			D *d = ROW(D, in->o[k]);                             \
-			if (row) {                                           \
-				unsigned vec = in->vec;                      \
-				WRITE_LANES(D, row[(unsigned)i * vec + k]);  \
-			} else if (pattern == PATTERN_SAME) {                \
-				M value = *READ_AT(0);                       \
-				WRITE_LANES(D, value);                       \
-			} else if (pattern == PATTERN_SLOW) {                \
-				SLOW_LOAD(D, M, space)                       \
-			} else {                                             \
-				LOAD_HALF(D, M, READ_AT, 0, low);            \
-				LOAD_HALF(D, M, READ_AT, HALF, high);        \
-				WRITE_LANES(D, got[i]);                      \
-			}                                                    \
+			row = partial_row(w, a, (unsigned)sizeof(M));        \
+		if (row) {                                                   \
+			WRITE_LANES(D, row[i]);                              \
+		} else if (pattern == PATTERN_SAME) {                        \
+			M value = *READ_AT(0);                               \
+			WRITE_LANES(D, value);                               \
+		} else if (pattern == PATTERN_SLOW) {                        \
+			SLOW_LOAD(D, M, space)                               \
+		} else {                                                     \
+			LOAD_HALF(D, M, READ_AT, 0, low);                    \
+			LOAD_HALF(D, M, READ_AT, HALF, high);                \
+			WRITE_LANES(D, got[i]);                              \
 		}                                                            \
 		return in + 1;                                               \
 	}
@@ -157,6 +201,12 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		const M *p = global_row(w, in, (unsigned)sizeof(M) * in->vec); \
 		if (!p)                                                      \
 			return other_ld_global_##M##_##W(w, in);             \
+		if (in->vec > 1) {                                           \
+			_Alignas(64) M all[LANES * VECTOR_MAX];              \
+			copy_row(all, p, LANES * (unsigned)sizeof(M) * in->vec); \
+			LOAD_ROW(U_##W, M, all);                             \
+			return in + 1;                                       \
+		}                                                            \
 		LOAD_ROW(U_##W, M, p);                                       \
 		return in + 1;                                               \
 	}
@@ -180,6 +230,14 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		return in + 1;                                               \
 	}
 
+#define STORE_VECTORS(S, M)                                                  \
+	do {                                                                 \
+		_Alignas(64) M all[LANES * VECTOR_MAX];                      \
+		STORE_ROW(S, M, all);                                        \
+		if (!write_vectors(w, a, pattern, (unsigned)sizeof(M) * in->vec, all)) \
+			return bad_access(w, in, PATTERN_SLOW);              \
+	} while (0)
+
 #define STORE_OTHER(S, M)                                                    \
 	{                                                                    \
 		_Alignas(64) u64 a[LANES];                                   \
@@ -190,24 +248,25 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		pattern = class_global(w, a, (unsigned)sizeof(M) * in->vec); \
 		if (pattern == PATTERN_FAULT)                                \
 			return bad_access(w, in, pattern);                   \
+		if (in->vec > 1) {                                           \
+			STORE_VECTORS(S, M);                                 \
+			return in + 1;                                       \
+		}                                                            \
+		const S *s = ROW(S, in->o[0]);                               \
 		low = difference_u64(a, HALF, shift);                        \
 		high = difference_u64(a + HALF, HALF, shift);                \
-		for (unsigned k = 0; k < in->vec; k++) {                     \
-			const S *s = ROW(S, in->o[k]);                       \
-			if (pattern != PATTERN_SLOW && w->active == ALL_LANES) { \
-				STORE_HALF(M, POINTER, 0, low);              \
-				STORE_HALF(M, POINTER, HALF, high);          \
-				continue;                                    \
-			}                                                    \
-			for (u32 lanes = w->active; lanes; lanes &= lanes - 1) { \
-				unsigned lane = (unsigned)__builtin_ctz(lanes); \
-				M value = (M)s[lane];                        \
-				if (pattern != PATTERN_SLOW)                 \
-					*POINTER(M, lane) = value;           \
-				else if (!fgv_softgpu_lane_write(w, a[lane] + k * sizeof(M), \
-								 sizeof(M), lane, &value)) \
-					return bad_access(w, in, PATTERN_SLOW); \
-			}                                                    \
+		if (pattern != PATTERN_SLOW && w->active == ALL_LANES) {     \
+			STORE_HALF(M, POINTER, 0, low);                      \
+			STORE_HALF(M, POINTER, HALF, high);                  \
+			return in + 1;                                       \
+		}                                                            \
+		for (u32 lanes = w->active; lanes; lanes &= lanes - 1) {     \
+			unsigned lane = (unsigned)__builtin_ctz(lanes);      \
+			M value = (M)s[lane];                                \
+			if (pattern != PATTERN_SLOW)                         \
+				*POINTER(M, lane) = value;                   \
+			else if (!fgv_softgpu_lane_write(w, a[lane], sizeof(M), lane, &value)) \
+				return bad_access(w, in, PATTERN_SLOW);      \
 		}                                                            \
 		return in + 1;                                               \
 	}
@@ -223,6 +282,12 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 		p = global_row(w, in, (unsigned)sizeof(M) * in->vec);        \
 		if (!p)                                                      \
 			return other_st_global_##M##_##W(w, in);             \
+		if (in->vec > 1) {                                           \
+			_Alignas(64) M all[LANES * VECTOR_MAX];              \
+			STORE_ROW(U_##W, M, all);                            \
+			copy_row(p, all, LANES * (unsigned)sizeof(M) * in->vec); \
+			return in + 1;                                       \
+		}                                                            \
 		STORE_ROW(U_##W, M, p);                                      \
 		return in + 1;                                               \
 	}

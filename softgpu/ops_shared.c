@@ -3,6 +3,7 @@
  * work of pointers; and of local memory, which lies in words of four bytes, lane by lane, so
  * that all lanes at one offset (the usual case) are a row.
  */
+#include "softgpu/block.h"
 #include "softgpu/lane_mem.h"
 
 #define U_16 u16
