@@ -18,8 +18,13 @@
 #include "softgpu/texture.h"
 #include "softgpu/system.h"
 
-#define SHARED_MAX	   (64u << 10) /* bytes of shared memory per block */
+#define CAPABILITY_MAJOR   8
+#define CAPABILITY_MINOR   0
+#define SHARED_MAX	   (163u << 10) /* bytes of shared memory per block */
 #define SHARED_DEFAULT_MAX (48u << 10)
+/* There is no such cache: what programs ask of it is kept, and changes nothing. */
+#define L2_BYTES	   (4u << 20)
+#define L2_PERSISTING_MAX  (L2_BYTES / 4 * 3)
 #define THREADS_MAX	   1024
 #define WORKERS_MAX	   256
 

@@ -86,7 +86,7 @@ static void fill_info(struct softgpu_function_info *info, const struct code *cod
 	a[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES] = (int)code->local_bytes;
 	a[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32;
 	a[CU_FUNC_ATTRIBUTE_PTX_VERSION] = code->target;
-	a[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 75;
+	a[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = CAPABILITY_MAJOR * 10 + CAPABILITY_MINOR;
 	a[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] =
 		code->dynamic_base < SHARED_DEFAULT_MAX
 			? (int)(SHARED_DEFAULT_MAX - code->dynamic_base)

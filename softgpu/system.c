@@ -1,4 +1,5 @@
 /* What the dispatcher asks of the device's system: text and limits. */
+#include "common/util.h"
 #include "softgpu/internal.h"
 
 #define STACK_MAX	   (512u << 10)
@@ -32,7 +33,7 @@ CUresult softgpu_limit_get(struct softgpu *gpu, CUlimit limit, size_t *value)
 		*value = system->l2_granularity_bytes;
 		return CUDA_SUCCESS;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-		*value = 0;
+		*value = system->l2_persisting_bytes;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -60,7 +61,8 @@ CUresult softgpu_limit_set(struct softgpu *gpu, CUlimit limit, size_t value)
 		system->l2_granularity_bytes = value;
 		return CUDA_SUCCESS;
 	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-		return CUDA_SUCCESS; /* as much of it as there is */
+		system->l2_persisting_bytes = fgv_min_u64(value, L2_PERSISTING_MAX);
+		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	}

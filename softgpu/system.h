@@ -13,8 +13,9 @@
 struct softgpu_system {
 	struct output output;
 	struct heap heap;
-	size_t stack_bytes; /* the last two change nothing: they are what was set */
+	size_t stack_bytes; /* from here on what was set, and it changes nothing */
 	size_t l2_granularity_bytes;
+	size_t l2_persisting_bytes;
 };
 
 void fgv_softgpu_system_init(struct softgpu_system *system);

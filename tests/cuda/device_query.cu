@@ -62,6 +62,18 @@ static void attributes(int device, const struct cudaDeviceProp *p)
 		expect_attribute(device, pair.name, pair.attribute, pair.property);
 }
 
+/* What came with sm_80. */
+static void sane_80(const struct cudaDeviceProp *p)
+{
+	EXPECT(p->reservedSharedMemPerBlock > 0);
+	EXPECT(p->sharedMemPerMultiprocessor >=
+	       p->sharedMemPerBlockOptin + p->reservedSharedMemPerBlock);
+	EXPECT(p->maxThreadsPerMultiProcessor >= 1536);
+	EXPECT(p->maxBlocksPerMultiProcessor >= 16);
+	EXPECT(p->persistingL2CacheMaxSize > 0 && p->persistingL2CacheMaxSize <= p->l2CacheSize);
+	EXPECT(p->accessPolicyMaxWindowSize > 0);
+}
+
 /* What every device since sm_75 has, and programs take for granted. */
 static void sane(const struct cudaDeviceProp *p)
 {
@@ -97,6 +109,8 @@ int main(void)
 		memset(&properties, 0xee, sizeof(properties));
 		CUDA(cudaGetDeviceProperties(&properties, i));
 		sane(&properties);
+		if (properties.major >= 8)
+			sane_80(&properties);
 		attributes(i, &properties);
 		CUDA(cudaSetDevice(i));
 		CUDA(cudaGetDevice(&device));

@@ -42,6 +42,30 @@ START_TEST(shared_memory)
 }
 END_TEST
 
+/* As much as a device of sm_80 lets a block have, to the last word. */
+START_TEST(shared_memory_to_the_end)
+{
+	static const char text[] = HEAD
+		".extern .shared .align 16 .b8 dyn[];\n"
+		".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<5>; .reg .b64 %rd<2>;\n"
+		"mov.u32 %r1, dyn; add.u32 %r1, %r1, 166908; st.shared.u32 [%r1], 7;\n"
+		"ld.shared.u32 %r2, [%r1]; ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], %r2; ret; }\n";
+	struct softgpu_function *f = kernel_load(text);
+	uint64_t address = kernel_alloc(4);
+	void *args[] = {&address};
+	int most = 0;
+	uint32_t out = 0;
+
+	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most);
+	ck_assert_int_eq(most, 163 << 10);
+	ck_assert_int_eq(kernel_launch(f, 1, 1, (uint32_t)most, args), CUDA_SUCCESS);
+	softgpu_copy_dtoh(gpu, &out, address, sizeof(out), NULL);
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+	ck_assert_uint_eq(out, 7);
+	ck_assert_int_eq(kernel_launch(f, 1, 1, (uint32_t)most + 1, args), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(local_memory)
 {
 	static const char text[] = KERNEL(
@@ -320,8 +344,29 @@ START_TEST(attributes)
 	ck_assert_int_eq(softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &value),
 			 CUDA_SUCCESS);
 	ck_assert_int_eq(value, 2);
+	ck_assert_int_eq(softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &value),
+			 CUDA_SUCCESS);
+	ck_assert_int_eq(value, 8);
 	ck_assert_int_eq(softgpu_attribute(gpu, (CUdevice_attribute)100000, &value),
 			 CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+/* More than there is of the cache is all that there is. */
+START_TEST(persisting_limit)
+{
+	size_t value = 1;
+	int most = 0;
+
+	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, &most);
+	ck_assert_int_gt(most, 0);
+	ck_assert_int_eq(softgpu_limit_get(gpu, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, &value),
+			 CUDA_SUCCESS);
+	ck_assert_uint_eq(value, 0);
+	ck_assert_int_eq(softgpu_limit_set(gpu, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, (size_t)most + 1),
+			 CUDA_SUCCESS);
+	softgpu_limit_get(gpu, CU_LIMIT_PERSISTING_L2_CACHE_SIZE, &value);
+	ck_assert_uint_eq(value, (size_t)most);
 }
 END_TEST
 
@@ -334,6 +379,7 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_checked_fixture(t, kernel_setup, kernel_teardown);
 	tcase_add_test(t, shared_memory);
+	tcase_add_test(t, shared_memory_to_the_end);
 	tcase_add_test(t, local_memory);
 	tcase_add_test(t, atomics);
 	tcase_add_loop_test(t, fault, 0, (int)(sizeof(faults) / sizeof(*faults)));
@@ -347,6 +393,7 @@ int main(void)
 	tcase_add_test(device, events_and_order);
 	tcase_add_test(device, destroy_while_running);
 	tcase_add_test(device, attributes);
+	tcase_add_test(device, persisting_limit);
 	suite_add_tcase(s, device);
 	return kernel_run_suite(s);
 }

@@ -208,7 +208,7 @@ START_TEST(launch_limits)
 	ck_assert_int_eq(kernel_launch(f, 1, 0, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(kernel_launch(f, 1, 1025, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(kernel_launch(f, 1, 256, 0, NULL), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-	ck_assert_int_eq(kernel_launch(f, 1, 1, 65537, NULL), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(kernel_launch(f, 1, 1, (163 << 10) + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(softgpu_query(gpu), CUDA_SUCCESS);
 }
 END_TEST
