@@ -113,7 +113,7 @@ FGV_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGr
 						     enum cudaStreamCaptureMode mode)
 {
 	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(FGV_NOT_SUPPORTED("graph edges with data"));
+		return fgv_error_set(FGV_NOT_SUPPORTED("edges with data in a capture"));
 	return fgv_error_set(
 		begin_in_graph(stream, fgv_graph_of(graph), dependencies, numDependencies, mode));
 }
@@ -328,7 +328,7 @@ FGV_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 							   unsigned int flags)
 {
 	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(FGV_NOT_SUPPORTED("graph edges with data"));
+		return fgv_error_set(FGV_NOT_SUPPORTED("edges with data in a capture"));
 	return fgv_error_set(update(stream, dependencies, numDependencies, flags));
 }
 

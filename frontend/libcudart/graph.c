@@ -34,6 +34,7 @@ static void free_node(struct fgv_node *node)
 		fgv_object_destroy(FGV_OBJECT_NODE, node->name, &info);
 	fgv_work_free(&node->work);
 	free(node->before);
+	free(node->edges);
 	free(node->args);
 	free(node);
 }
@@ -56,16 +57,17 @@ void fgv_graph_destroy(struct fgv_graph *graph)
 	free(graph);
 }
 
-bool fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before)
+void fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before)
 {
-	uint32_t count = node->before_count, kept = 0;
+	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (node->before[i] != before)
-			node->before[kept++] = node->before[i];
+	for (uint32_t i = 0; i < node->before_count; i++) {
+		if (node->before[i] == before)
+			continue;
+		node->before[kept] = node->before[i];
+		node->edges[kept++] = node->edges[i];
 	}
 	node->before_count = kept;
-	return kept < count;
 }
 
 void fgv_node_destroy(struct fgv_node *node)
@@ -84,25 +86,41 @@ void fgv_node_destroy(struct fgv_node *node)
 	free_node(node);
 }
 
-bool fgv_node_waits_for(const struct fgv_node *node, const struct fgv_node *before)
+const cudaGraphEdgeData *fgv_node_edge(const struct fgv_node *node, const struct fgv_node *before)
 {
 	for (uint32_t i = 0; i < node->before_count; i++) {
 		if (node->before[i] == before)
-			return true;
+			return &node->edges[i];
 	}
-	return false;
+	return NULL;
 }
 
-cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before)
+/* Room for one more that it waits for. */
+static bool make_room_before(struct fgv_node *node)
 {
-	struct fgv_node **more;
+	size_t count = node->before_count + 1;
+	struct fgv_node **before = realloc(node->before, count * sizeof(struct fgv_node *));
+	cudaGraphEdgeData *edges = realloc(node->edges, count * sizeof(*edges));
 
-	if (node == before || node->graph != before->graph || fgv_node_waits_for(node, before))
+	if (before)
+		node->before = before;
+	if (edges)
+		node->edges = edges;
+	return before && edges;
+}
+
+cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before,
+				const cudaGraphEdgeData *edge)
+{
+	const cudaGraphEdgeData ordinary = {0};
+
+	if (node == before || node->graph != before->graph || fgv_node_edge(node, before))
 		return cudaErrorInvalidValue;
-	more = realloc(node->before, (node->before_count + 1) * sizeof(struct fgv_node *));
-	if (!more)
+	if (edge && !fgv_edge_is_good(edge, before->work.params.type, node->work.params.type))
+		return cudaErrorInvalidValue;
+	if (!make_room_before(node))
 		return cudaErrorMemoryAllocation;
-	node->before = more;
+	node->edges[node->before_count] = edge ? *edge : ordinary;
 	node->before[node->before_count++] = before;
 	return cudaSuccess;
 }
@@ -113,7 +131,7 @@ static cudaError_t add_all_before(struct fgv_node *node, struct fgv_node *const 
 	cudaError_t error = cudaSuccess;
 
 	for (size_t i = 0; i < count && !error; i++)
-		error = fgv_node_add_before(node, before[i]);
+		error = fgv_node_add_before(node, before[i], NULL);
 	return error;
 }
 
@@ -176,7 +194,8 @@ static cudaError_t copy_into(struct fgv_graph *to, struct fgv_graph *graph)
 		error = copy_node(to, each);
 	for (struct fgv_node *each = graph->first; each && !error; each = each->next) {
 		for (uint32_t i = 0; i < each->before_count && !error; i++)
-			error = fgv_node_add_before(each->twin, each->before[i]->twin);
+			error = fgv_node_add_before(each->twin, each->before[i]->twin,
+						    &each->edges[i]);
 	}
 	return error;
 }

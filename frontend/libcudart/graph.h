@@ -36,6 +36,7 @@ struct fgv_node {
 	cudaGraphNode_t origin;	  /* what it was copied from; NULL: nothing */
 	struct fgv_node *twin;	  /* while its graph is copied: the copy */
 	struct fgv_node **before; /* what it waits for */
+	cudaGraphEdgeData *edges; /* of each, for what of it: as the program said */
 	uint32_t before_count;
 	bool disabled;
 	bool marked; /* by who walks through the graph */
@@ -77,11 +78,12 @@ cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *befor
 			  size_t before_count, const struct fgv_work *work, struct fgv_node **node);
 void fgv_node_destroy(struct fgv_node *node);
 
-/* cudaErrorInvalidValue if it does already. */
-cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before);
-/* False if it did not wait for that. */
-bool fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before);
-bool fgv_node_waits_for(const struct fgv_node *node, const struct fgv_node *before);
+/* @edge NULL: an ordinary one. cudaErrorInvalidValue if there is an edge, or can't be this one. */
+cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before,
+				const cudaGraphEdgeData *edge);
+void fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before);
+/* How it waits for @before; NULL: not at all. */
+const cudaGraphEdgeData *fgv_node_edge(const struct fgv_node *node, const struct fgv_node *before);
 
 /*
  * Whether it or its child graphs allocate or free memory. Of such a graph there can't be a second
@@ -110,6 +112,11 @@ void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
 cudaError_t fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy);
 void fgv_work_free(struct fgv_work *work);
 
+/* Whether there can be such an edge between nodes of these types. */
+bool fgv_edge_is_good(const cudaGraphEdgeData *edge, enum cudaGraphNodeType from,
+		      enum cudaGraphNodeType to);
+/* NULL is an ordinary one. */
+bool fgv_edges_are_alike(const cudaGraphEdgeData *a, const cudaGraphEdgeData *b);
 /* Whether @edges, NULL for none, say nothing that an ordinary edge does not. */
 bool fgv_edges_are_plain(const cudaGraphEdgeData *edges, size_t count);
 

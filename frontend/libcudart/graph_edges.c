@@ -1,8 +1,41 @@
 /*
- * What waits for what: asking for the nodes and edges of a graph, and changing edges.
+ * What waits for what: asking for the nodes and edges of a graph, and changing edges. An edge
+ * that lets a kernel begin before the one before it ends does not demand that: it is kept, told
+ * and done as any other.
  */
+#include <string.h>
+
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
+
+static bool is_zero(const unsigned char *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (bytes[i])
+			return false;
+	}
+	return true;
+}
+
+bool fgv_edge_is_good(const cudaGraphEdgeData *edge, enum cudaGraphNodeType from,
+		      enum cudaGraphNodeType to)
+{
+	if (edge->to_port || !is_zero(edge->reserved, sizeof(edge->reserved)))
+		return false;
+	if (edge->type == cudaGraphDependencyTypeDefault)
+		return edge->from_port == cudaGraphKernelNodePortDefault;
+	return edge->type == cudaGraphDependencyTypeProgrammatic &&
+	       (edge->from_port == cudaGraphKernelNodePortProgrammatic ||
+		edge->from_port == cudaGraphKernelNodePortLaunchCompletion) &&
+	       from == cudaGraphNodeTypeKernel && to == cudaGraphNodeTypeKernel;
+}
+
+bool fgv_edges_are_alike(const cudaGraphEdgeData *a, const cudaGraphEdgeData *b)
+{
+	const cudaGraphEdgeData ordinary = {0};
+
+	return !memcmp(a ? a : &ordinary, b ? b : &ordinary, sizeof(ordinary));
+}
 
 bool fgv_edges_are_plain(const cudaGraphEdgeData *edges, size_t count)
 {
@@ -21,12 +54,17 @@ struct listing {
 	size_t *count;
 	size_t room;
 	size_t found;
+	bool is_lossy; /* data of an edge that the program does not ask for */
 };
 
-static void list(struct listing *listing, cudaGraphNode_t node, cudaGraphNode_t end)
+/* @edge NULL: only a node. */
+static void list(struct listing *listing, cudaGraphNode_t node, cudaGraphNode_t end,
+		 const cudaGraphEdgeData *edge)
 {
 	size_t at = listing->found++;
 
+	if (listing->nodes && !listing->edges && !fgv_edges_are_alike(edge, NULL))
+		listing->is_lossy = true;
 	if (at >= listing->room)
 		return;
 	if (listing->nodes)
@@ -34,18 +72,26 @@ static void list(struct listing *listing, cudaGraphNode_t node, cudaGraphNode_t 
 	if (listing->ends)
 		listing->ends[at] = end;
 	if (listing->edges)
-		listing->edges[at] = (cudaGraphEdgeData){0};
+		listing->edges[at] = *edge;
 }
 
 static struct listing start(cudaGraphNode_t *nodes, cudaGraphNode_t *ends, cudaGraphEdgeData *edges,
 			    size_t *count)
 {
-	return (struct listing){nodes, ends, edges, count, nodes ? *count : 0, 0};
+	return (struct listing){
+		.nodes = nodes,
+		.ends = ends,
+		.edges = edges,
+		.count = count,
+		.room = nodes ? *count : 0,
+	};
 }
 
 /* What there was room for and is not used becomes NULL. */
 static cudaError_t finish(struct listing *listing)
 {
+	if (listing->is_lossy)
+		return cudaErrorLossyQuery;
 	for (size_t at = listing->found; at < listing->room; at++) {
 		listing->nodes[at] = NULL;
 		if (listing->ends)
@@ -67,7 +113,7 @@ static cudaError_t list_nodes(cudaGraph_t name, cudaGraphNode_t *nodes, size_t *
 	listing = start(nodes, NULL, NULL, count);
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
 		if (!only_roots || !each->before_count)
-			list(&listing, each->name, NULL);
+			list(&listing, each->name, NULL, NULL);
 	}
 	return finish(&listing);
 }
@@ -90,12 +136,12 @@ static cudaError_t list_edges(cudaGraph_t name, cudaGraphNode_t *from, cudaGraph
 	const struct fgv_graph *graph = fgv_graph_of(name);
 	struct listing listing;
 
-	if (!graph || !count || !from != !to)
+	if (!graph || !count || !from != !to || (edges && !from))
 		return cudaErrorInvalidValue;
 	listing = start(from, to, edges, count);
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
 		for (uint32_t i = 0; i < each->before_count; i++)
-			list(&listing, each->before[i]->name, each->name);
+			list(&listing, each->before[i]->name, each->name, &each->edges[i]);
 	}
 	return finish(&listing);
 }
@@ -113,11 +159,11 @@ static cudaError_t list_before(cudaGraphNode_t name, cudaGraphNode_t *nodes,
 	const struct fgv_node *node = fgv_node_of(name);
 	struct listing listing;
 
-	if (!node || !count)
+	if (!node || !count || (edges && !nodes))
 		return cudaErrorInvalidValue;
 	listing = start(nodes, NULL, edges, count);
 	for (uint32_t i = 0; i < node->before_count; i++)
-		list(&listing, node->before[i]->name, NULL);
+		list(&listing, node->before[i]->name, NULL, &node->edges[i]);
 	return finish(&listing);
 }
 
@@ -135,12 +181,14 @@ static cudaError_t list_after(cudaGraphNode_t name, cudaGraphNode_t *nodes,
 	const struct fgv_node *node = fgv_node_of(name);
 	struct listing listing;
 
-	if (!node || !count)
+	if (!node || !count || (edges && !nodes))
 		return cudaErrorInvalidValue;
 	listing = start(nodes, NULL, edges, count);
 	for (const struct fgv_node *each = node->graph->first; each; each = each->next) {
-		if (fgv_node_waits_for(each, node))
-			list(&listing, each->name, NULL);
+		const cudaGraphEdgeData *edge = fgv_node_edge(each, node);
+
+		if (edge)
+			list(&listing, each->name, NULL, edge);
 	}
 	return finish(&listing);
 }
@@ -153,19 +201,24 @@ FGV_EXPORT cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node,
 	return fgv_error_set(list_after(node, pDependentNodes, edgeData, pNumDependentNodes));
 }
 
-/* One that is there must be removable, one that is not, addable. */
+/* One that is there, as it is, must be removable, one that is not, addable. */
 static cudaError_t change_edge(const struct fgv_graph *graph, cudaGraphNode_t from_name,
-			       cudaGraphNode_t to_name, bool add)
+			       cudaGraphNode_t to_name, const cudaGraphEdgeData *data, bool add)
 {
 	struct fgv_node *from = fgv_node_of(from_name), *to = fgv_node_of(to_name);
+	const cudaGraphEdgeData *edge;
 
 	if (!from || !to || from->graph != graph || to->graph != graph)
 		return cudaErrorInvalidValue;
 	if (add)
-		return fgv_node_add_before(to, from);
+		return fgv_node_add_before(to, from, data);
 	if (fgv_graph_has_memory(graph))
 		return cudaErrorNotSupported;
-	return fgv_node_remove_before(to, from) ? cudaSuccess : cudaErrorInvalidValue;
+	edge = fgv_node_edge(to, from);
+	if (!edge || !fgv_edges_are_alike(edge, data))
+		return cudaErrorInvalidValue;
+	fgv_node_remove_before(to, from);
+	return cudaSuccess;
 }
 
 static cudaError_t change_edges(cudaGraph_t name, const cudaGraphNode_t *from,
@@ -177,10 +230,8 @@ static cudaError_t change_edges(cudaGraph_t name, const cudaGraphNode_t *from,
 
 	if (!graph || (count && (!from || !to)))
 		return cudaErrorInvalidValue;
-	if (!fgv_edges_are_plain(edges, count))
-		return FGV_NOT_SUPPORTED("graph edges with data");
 	for (size_t i = 0; i < count && !error; i++)
-		error = change_edge(graph, from[i], to[i], add);
+		error = change_edge(graph, from[i], to[i], edges ? &edges[i] : NULL, add);
 	return error;
 }
 

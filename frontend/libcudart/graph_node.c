@@ -3,6 +3,7 @@
  * functions for one kind put what they are given into one.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_alloc.h"
@@ -144,20 +145,39 @@ const struct cudaGraphNodeParams *fgv_node_params(cudaGraphNode_t name, enum cud
 	return node && node->work.params.type == type ? &node->work.params : NULL;
 }
 
+static bool are_edges_good(const cudaGraphNode_t *before, const cudaGraphEdgeData *edges,
+			   size_t count, enum cudaGraphNodeType type)
+{
+	for (size_t i = 0; before && edges && i < count; i++) {
+		const struct fgv_node *from = fgv_node_of(before[i]);
+
+		if (from && !fgv_edge_is_good(&edges[i], from->work.params.type, type))
+			return false;
+	}
+	return true;
+}
+
 FGV_EXPORT cudaError_t cudaGraphAddNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
 					const cudaGraphNode_t *pDependencies,
 					const cudaGraphEdgeData *dependencyData,
 					size_t numDependencies,
 					struct cudaGraphNodeParams *nodeParams)
 {
+	struct fgv_node *node;
 	cudaError_t error;
 
-	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(FGV_NOT_SUPPORTED("graph edges with data"));
+	if (nodeParams &&
+	    !are_edges_good(pDependencies, dependencyData, numDependencies, nodeParams->type))
+		return fgv_error_set(cudaErrorInvalidValue);
 	error = fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies, nodeParams);
-	if (!error && nodeParams->type == cudaGraphNodeTypeMemAlloc)
-		nodeParams->alloc.dptr = fgv_node_of(*pGraphNode)->work.params.alloc.dptr;
-	return fgv_error_set(error);
+	if (error)
+		return fgv_error_set(error);
+	node = fgv_node_of(*pGraphNode);
+	if (dependencyData && numDependencies)
+		memcpy(node->edges, dependencyData, numDependencies * sizeof(*dependencyData));
+	if (nodeParams->type == cudaGraphNodeTypeMemAlloc)
+		nodeParams->alloc.dptr = node->work.params.alloc.dptr;
+	return cudaSuccess;
 }
 
 FGV_EXPORT cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node,

@@ -38,7 +38,9 @@ static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
 	if (mine->before_count != other->before_count)
 		return refuse(info, cudaGraphExecUpdateErrorTopologyChanged, other);
 	for (uint32_t i = 0; i < other->before_count; i++) {
-		if (!fgv_node_waits_for(mine, other->before[i]->twin))
+		const cudaGraphEdgeData *edge = fgv_node_edge(mine, other->before[i]->twin);
+
+		if (!edge || !fgv_edges_are_alike(edge, &other->edges[i]))
 			return refuse(info, cudaGraphExecUpdateErrorTopologyChanged, other);
 	}
 	if (mine->work.memory != other->work.memory)
