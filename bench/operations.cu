@@ -2,12 +2,17 @@
  * Calls one of CUDA's operations again and again, for bench instructions to count what the
  * library does for it. An ordinary CUDA program.
  *
- * usage: operations OPERATION COUNT     status 1: a call failed; 2: what it knows
+ * usage: operations OPERATION COUNT [ROUNDS]     one line of key=value words, with what COUNT
+ * calls have cost in the best of the rounds (counter.h); status 1: a call failed; 2: what it knows
  */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <algorithm>
+
+#include "counter.h"
 
 #define CUDA(call) check((call), #call)
 
@@ -81,21 +86,37 @@ static const struct operation {
 	{"malloc_free", malloc_free},
 };
 
-int main(int argc, char **argv)
+static void run(const struct operation &operation, int count, int rounds)
 {
-	int count = argc == 3 ? atoi(argv[2]) : 0;
+	struct counter counter = counter_open();
+	unsigned long long least = ~0ull;
 
-	for (const struct operation &operation : operations) {
-		if (count <= 0 || strcmp(argv[1], operation.name))
-			continue;
-		CUDA(cudaMalloc(&device, 256));
+	CUDA(cudaMalloc(&device, 256));
+	while (rounds-- > 0) {
+		unsigned long long before = counter_read(&counter);
+
 		for (int i = 0; i < count; i++)
 			operation.run(i);
+		least = std::min(least, counter_since(&counter, before));
 		CUDA(cudaDeviceSynchronize());
-		CUDA(cudaGetLastError());
+	}
+	CUDA(cudaGetLastError());
+	printf("operation=%s count=%d unit=%s spent=%llu\n", operation.name, count, counter.unit,
+	       least);
+}
+
+int main(int argc, char **argv)
+{
+	int count = argc == 3 || argc == 4 ? atoi(argv[2]) : 0;
+	int rounds = argc == 4 ? atoi(argv[3]) : 1;
+
+	for (const struct operation &operation : operations) {
+		if (count <= 0 || rounds <= 0 || strcmp(argv[1], operation.name))
+			continue;
+		run(operation, count, rounds);
 		return 0;
 	}
-	fprintf(stderr, "usage: operations OPERATION COUNT, of:");
+	fprintf(stderr, "usage: operations OPERATION COUNT [ROUNDS], of:");
 	for (const struct operation &operation : operations)
 		fprintf(stderr, " %s", operation.name);
 	fprintf(stderr, "\n");

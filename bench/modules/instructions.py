@@ -5,6 +5,9 @@ The guest's are those of our libcudart and what it calls, in a program on the so
 the program's call and its return, but for the waiting, which is the host's time. The host's are
 those of the dispatcher, on a GPU that does nothing. Runs with different counts are compared, so
 that what is done once is not counted.
+
+Where the kernel lets programs count, the same programs run once more without callgrind, and tell
+what they have spent in cycles, or in nanoseconds where the machine counts no cycles.
 """
 import collections
 import os
@@ -13,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import BUILD, RUN, Unable, last_line, print_columns
+from common import BUILD, RUN, Unable, last_line, print_columns, words
 
 FEW, MANY = 64, 192       # operations of the two runs; between synchronizations no ring is full
 WAITING = "wait_for_reply"
@@ -28,6 +31,11 @@ OPERATIONS = {
     "malloc_free": "cudaMalloc + cudaFree 1 MiB",
 }
 HERE_ONLY = {"sync_idle"}   # what the library answers by itself
+WAITED_FOR = {"launch_sync", "copy_out_4B", "malloc_free"}  # the guest spends its time looking
+ROUNDS = 100                # of MANY operations: what the best has spent is told
+UNITS = {"cycles": "cycles outside the kernel", "ns": "nanoseconds, as no cycles are counted here"}
+# It never sleeps, so the host is awake too, and nobody rings.
+AWAKE = {"FAIRGV_SPIN_US": "100000", "LD_BIND_NOW": "1"}
 
 
 def callgrind(command, *options, environment=None):
@@ -64,10 +72,8 @@ def calls(lines):
 def guest_run(operation, count):
     """Instructions of the library in one run of the program, waiting left out."""
     program = str(BUILD / "bench/operations")
-    # It never sleeps, so the host is awake too, and nobody rings.
-    environment = {"FAIRGV_SPIN_US": "100000", "LD_BIND_NOW": "1"}
     lines = callgrind(lambda tool: [str(RUN), "--", *tool, program, operation, str(count)],
-                      environment=environment)
+                      environment=AWAKE)
     total = collections.Counter()
     for caller, callee, name, cost in calls(lines):
         total["called"] += cost * (caller == program and LIBRARY in callee)
@@ -87,19 +93,43 @@ def each(run, operation):
     return round((run(operation, MANY) - run(operation, FEW)) / (MANY - FEW))
 
 
+def spending(command):
+    """(unit, what an operation costs); "none" where nothing counts."""
+    result = subprocess.run([*command, str(MANY), str(ROUNDS)], text=True, capture_output=True,
+                            check=False, env={**os.environ, **AWAKE})
+    if result.returncode:
+        raise Unable(last_line(result.stderr, result.returncode))
+    line = words(result.stdout.splitlines()[-1])
+    return line["unit"], int(line["spent"]) / MANY
+
+
+def spendings(operation):
+    """Keys of a row: guest_cycles and host_cycles, or guest_ns and host_ns; as far as they are known."""
+    sides = {}
+    if operation not in WAITED_FOR:
+        sides["guest"] = [str(RUN), "--", str(BUILD / "bench/operations"), operation]
+    if operation not in HERE_ONLY:
+        sides["host"] = [str(BUILD / "bench/host_requests"), operation]
+    known = {side: spending(command) for side, command in sides.items()}
+    return {f"{side}_{unit}": round(cost) for side, (unit, cost) in known.items() if unit != "none"}
+
+
 def measure(_options):
     if not shutil.which("valgrind"):
         raise Unable("valgrind, which counts instructions, is not installed")
     return {"rows": [{"name": name, "what": what, "guest": each(guest_run, name),
-                      "host": 0 if name in HERE_ONLY else each(host_run, name)}
+                      "host": 0 if name in HERE_ONLY else each(host_run, name), **spendings(name)}
                      for name, what in OPERATIONS.items()]}
 
 
 def show(result):
-    print("instructions of one operation: the program's library, and the session's process\n")
-    print_columns([["what", "guest", "host"],
-                   *([row["what"], str(row["guest"]), str(row["host"])]
-                     for row in result["rows"])], 1)
+    rows = result["rows"]
+    units = [unit for unit in UNITS if any(f"host_{unit}" in row for row in rows)]
+    keys = ["guest", "host", *(f"{side}_{unit}" for unit in units for side in ("guest", "host"))]
+    print("instructions of one operation: the program's library, and the session's process"
+          + "".join(f"; then {UNITS[unit]}" for unit in units) + "\n")
+    print_columns([["what", *(key.replace("_", ", ") for key in keys)],
+                   *([row["what"], *(str(row.get(key, "")) for key in keys)] for row in rows)], 1)
 
 
 def add_words(measurements):
