@@ -273,6 +273,11 @@ void vgpu_wake(struct vgpu *vgpu)
 		fgv_doorbell_ring(vgpu->doorbell_fd);
 }
 
+struct fgv_slot vgpu_slot(struct vgpu *vgpu, uint16_t op, uint32_t len)
+{
+	return (struct fgv_slot){.op = op, .len = len, .ticket = ++vgpu->ticket};
+}
+
 bool vgpu_publish(struct vgpu *vgpu, uint32_t number, const struct fgv_slot *slot)
 {
 	struct vgpu_lane *lane = &vgpu->lanes[number];
@@ -467,4 +472,13 @@ void vgpu_leave(struct vgpu *vgpu)
 
 	ck_assert_int_eq(vgpu_hang_up(vgpu, &lines), EXIT_SUCCESS);
 	ck_assert_uint_eq(lines, 0);
+}
+
+void vgpu_end_orderly(struct vgpu *vgpu)
+{
+	unsigned lines;
+	int status = vgpu_hang_up(vgpu, &lines);
+
+	ck_assert(status == EXIT_SUCCESS || status == EXIT_FAILURE);
+	ck_assert_uint_eq(lines, status == EXIT_SUCCESS ? 0 : 1);
 }

@@ -72,6 +72,8 @@ void vgpu_await_wants(struct vgpu *vgpu);
 
 /* Wakes the dispatcher if it sleeps. */
 void vgpu_wake(struct vgpu *vgpu);
+/* A slot with the next ticket. */
+struct fgv_slot vgpu_slot(struct vgpu *vgpu, uint16_t op, uint32_t len);
 /* Publishes a slot as it is, but for its mark. Waits for room; false: the process has ended. */
 bool vgpu_publish(struct vgpu *vgpu, uint32_t lane, const struct fgv_slot *slot);
 /* Posts a request and its message, by the rules. */
@@ -98,5 +100,7 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines);
 int vgpu_hang_up(struct vgpu *vgpu, unsigned *lines);
 /* Hangs up after keeping the rules: a success, and no log line. */
 void vgpu_leave(struct vgpu *vgpu);
+/* Hangs up, if the session was not ended for what the guest did; that is one log line. */
+void vgpu_end_orderly(struct vgpu *vgpu);
 
 #endif
