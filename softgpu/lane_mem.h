@@ -11,9 +11,10 @@
 
 #include "softgpu/lanes.h"
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
-#define HALF (LANES / 2)
+#define HALF	     (LANES / 2)
+#define VECTOR_BYTES 16 /* the most that a lane reads or writes at once */
 
 enum { FLAG_MISALIGNED = 1, FLAG_OUTSIDE = 2, FLAG_NOT_SAME = 4 };
 
@@ -124,18 +125,27 @@ INLINE void copy_whole(void *to, const void *from, unsigned bytes)
 		*(u64 *)to = *(const u64 *)from;
 		break;
 	default:
-		for (unsigned k = 0; k < bytes; k += 16)
+		for (unsigned k = 0; k < bytes; k += VECTOR_BYTES)
 			_mm_store_si128((__m128i *)((char *)to + k),
 					_mm_load_si128((const __m128i *)((const char *)from + k)));
 	}
 }
 
-/* The same for vectors one behind the other, @bytes in all; none of them is divided. */
+/*
+ * The same for vectors one behind the other, @bytes in all, in the steps in which they are read again: at
+ * worst a processor divides a step where no vector is divided.
+ */
 INLINE void copy_row(void *to, const void *from, unsigned bytes)
 {
+#ifdef __AVX__
+	for (unsigned k = 0; k < bytes; k += 32)
+		_mm256_storeu_si256((__m256i *)((char *)to + k),
+				    _mm256_loadu_si256((const __m256i *)((const char *)from + k)));
+#else
 	for (unsigned k = 0; k < bytes; k += 16)
 		_mm_storeu_si128((__m128i *)((char *)to + k),
 				 _mm_loadu_si128((const __m128i *)((const char *)from + k)));
+#endif
 }
 
 #define WRITE_LANES(D, value)                                                \

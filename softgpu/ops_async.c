@@ -6,9 +6,7 @@
  * A barrier's word: phase (1 bit), arrivals of each phase (20), arrivals that this one still
  * lacks (20), bytes that it still lacks (22, may be less than zero for a while).
  */
-#include "softgpu/lanes.h"
-
-#include <string.h>
+#include "softgpu/lane_mem.h"
 
 #define COUNT_MAX	((1u << 20) - 1)
 #define EXPECTED(word)	((u32)((word) >> 1) & COUNT_MAX)
@@ -170,7 +168,7 @@ HANDLER(mbarrier_pending)
 	return in + 1;
 }
 
-/* @bytes from one address to another, and zeros up to @room; false after a fault. */
+/* @bytes from one address to another, and zeros up to @room, which aligns both; false after a fault. */
 static bool copy(struct warp *w, const struct insn *in, unsigned lane, u64 to, u64 from, u32 bytes,
 		 u32 room)
 {
@@ -180,6 +178,10 @@ static bool copy(struct warp *w, const struct insn *in, unsigned lane, u64 to, u
 	if (!d || !s) {
 		fgv_softgpu_fault(w, in, CUDA_ERROR_ILLEGAL_ADDRESS);
 		return false;
+	}
+	if (bytes == room && room <= VECTOR_BYTES) {
+		copy_whole(d, s, room);
+		return true;
 	}
 	memmove(d, s, bytes);
 	memset((u8 *)d + bytes, 0, room - bytes);
