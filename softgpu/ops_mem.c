@@ -110,7 +110,7 @@ INLINE enum pattern class_param(struct warp *w, u64 *a, unsigned bytes)
 	}
 
 /* The running lanes' vectors, of @bytes each, one behind the other; @slow: see above. */
-INLINE bool read_vectors(struct warp *w, const u64 *a, enum pattern pattern, u64 slow,
+static bool read_vectors(struct warp *w, const u64 *a, enum pattern pattern, u64 slow,
 			 unsigned bytes, void *to)
 {
 	for (u32 lanes = w->active; lanes; lanes &= lanes - 1) {
@@ -126,7 +126,7 @@ INLINE bool read_vectors(struct warp *w, const u64 *a, enum pattern pattern, u64
 	return true;
 }
 
-INLINE bool write_vectors(struct warp *w, const u64 *a, enum pattern pattern, unsigned bytes,
+static bool write_vectors(struct warp *w, const u64 *a, enum pattern pattern, unsigned bytes,
 			  const void *from)
 {
 	for (u32 lanes = w->active; lanes; lanes &= lanes - 1) {
