@@ -284,6 +284,21 @@ static void watch(struct cuda *cuda, struct fence_part *part)
 	part->word = word;
 }
 
+/*
+ * Whether a word behind what is queued in @stream makes nothing wait that would not have to: in the
+ * legacy stream it would wait for all streams that wait for that, and they for it.
+ */
+static bool may_watch(const struct cuda *cuda, const struct fgv_gpu_stream *stream)
+{
+	const struct fgv_gpu_stream *other = cuda->legacy.next;
+
+	if (stream != &cuda->legacy)
+		return stream->is_busy;
+	while (other != &cuda->legacy && !(other->is_blocking && other->is_busy))
+		other = other->next;
+	return stream->is_busy && other == &cuda->legacy;
+}
+
 /* The words come behind the fence, and nothing waits for them: the streams count as empty. */
 void fgv_cuda_fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 {
@@ -292,7 +307,7 @@ void fgv_cuda_fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 	if (!cuda->words)
 		return;
 	for (struct fence_part *part = fence->parts; part; part = part->rest) {
-		if (!part->event && part->stream->is_busy)
+		if (!part->event && may_watch(cuda, part->stream))
 			watch(cuda, part);
 	}
 }
