@@ -24,8 +24,9 @@ WELCOME_FORMAT = "=IIIIQQQQQ64s256s"
 ECHO_ASKED, ECHO_ANSWERED, ECHO_LEN, ECHO_DATA = 0, 64, 128, 192
 
 # api/wire.h: where lane 0's rings are in a window, and their first position.
-LANES_OFF, LANE_LEN, REQUESTS_OFF, REPLIES_OFF = 4096, 256 << 10, 4096, 4096 + 256 * 64
-REQUEST_SLOTS, REPLY_SLOTS, RING_START = 256, 64, 0xfffffc00
+REQUEST_SLOTS, REPLY_SLOTS, RING_SLOT_LEN, RING_START = 256, 64, 128, 0xfffffc00
+LANES_OFF, LANE_LEN, REQUESTS_OFF = 4096, 256 << 10, 4096
+REPLIES_OFF = REQUESTS_OFF + REQUEST_SLOTS * RING_SLOT_LEN
 LANES, WINDOW_MAGIC = 2, 0x57564746
 
 
@@ -193,19 +194,19 @@ class FakeHost:
                 base = at + LANES_OFF + lane * LANE_LEN + ring
                 for i in range(slots):
                     position = RING_START + i
-                    self.set(base + (position % slots) * 64, position)
+                    self.set(base + (position % slots) * RING_SLOT_LEN, position)
 
     def answer_wire(self, window):
         position = RING_START + len(self.wire_requests)
         lane = self.window(window) + LANES_OFF
-        request = lane + REQUESTS_OFF + position % REQUEST_SLOTS * 64
+        request = lane + REQUESTS_OFF + position % REQUEST_SLOTS * RING_SLOT_LEN
         if self.get(request) != position + 1:
             return
         op, _, _, call = struct.unpack_from("=HHQI", self.memory, request + 4)
         self.wire_requests.append(op)
         if not self.answers_wire:
             return
-        reply = lane + REPLIES_OFF + position % REPLY_SLOTS * 64
+        reply = lane + REPLIES_OFF + position % REPLY_SLOTS * RING_SLOT_LEN
         struct.pack_into("=HHQII", self.memory, reply + 4, op, 0, 46, call, 0)
         self.set(reply, position + 1)
         self.ring(1 + window)
