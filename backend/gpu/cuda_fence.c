@@ -10,7 +10,7 @@
  *                               gone
  *
  * Where a fence is looked at all the time, the GPU writes a word as soon as it passes: that is
- * seen some 0.4 us earlier than the driver tells. What never comes is seen by the driver alone, so
+ * seen 0.2 to 0.5 us earlier than the driver tells. What never comes is seen by the driver alone, so
  * it is asked as well, but seldom.
  */
 #define _GNU_SOURCE

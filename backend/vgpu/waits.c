@@ -75,7 +75,9 @@ bool fgv_waits_are_late(const struct fgv_waits *waits)
 	for (uint32_t i = 0; i < waits->count; i++) {
 		const struct fgv_wait *wait = &waits->list[i];
 
-		if (is_on_gpu(wait) && now_ns - wait->since_ns < 2 * waits->usual_ns[wait->op])
+		uint64_t usual_ns = waits->usual_ns[wait->op];
+
+		if (is_on_gpu(wait) && now_ns - wait->since_ns < 2 * usual_ns)
 			return false;
 	}
 	return true;

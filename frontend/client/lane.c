@@ -152,7 +152,8 @@ void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
 	int slack = prctl(PR_GET_TIMERSLACK);
 	bool undisturbed = true;
 
-	prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+	if (slack > TIMER_SLACK_NS)
+		prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
 	for (; now_ns < end_ns && undisturbed; now_ns = fgv_now_ns()) {
 		uint64_t left_ns = end_ns - now_ns;
 		uint64_t nap_ns = left_ns < 2 * NAP_NS ? left_ns : NAP_NS;
@@ -160,7 +161,7 @@ void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
 		undisturbed = sleep_on_doorbell(
 			lane, (int64_t)(left_ns > NAPS_NS ? left_ns - NAPS_NS : nap_ns));
 	}
-	if (slack > 0)
+	if (slack > TIMER_SLACK_NS)
 		prctl(PR_SET_TIMERSLACK, slack);
 }
 

@@ -112,7 +112,7 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	return CUDA_SUCCESS;
 }
 
-/* A pause, in which the end of the session is noticed. */
+/* A pause, which a ring ends, and in which the end of the session is noticed. */
 void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns);
 
 /* As fgv_lane_wait() for a call without results, of a round trip that has been counted. */

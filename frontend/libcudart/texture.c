@@ -116,9 +116,8 @@ static cudaError_t find_resource(const struct cudaResourceDesc *desc, struct res
 /* What is read is what the view says; whether the array has it, the host knows. */
 static cudaError_t apply_view(const struct cudaResourceViewDesc *view, struct resource *resource)
 {
-	if ((unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7)
-		return cudaErrorInvalidValue;
-	if (view->format == cudaResViewFormatNone)
+	if ((unsigned)view->format > cudaResViewFormatUnsignedBlockCompressed7 ||
+	    view->format == cudaResViewFormatNone)
 		return cudaErrorInvalidValue;
 	if (fgv_texel_view(view->format, &resource->format, &resource->channels))
 		return cudaSuccess;

@@ -7,8 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/util.h"
 #include "frontend/client/lane.h"
 #include "shmring/park.h"
 #include "tests/unit/test_client_host.h"
@@ -65,7 +67,7 @@ START_TEST(messages_of_all_sizes)
 		if (i % 50 == 0) {
 			expect_memory(data, len);
 		}
-		len = i % 7 ? len % 40 + 1 : len * 31 % FGV_DATA_MAX + 1;
+		len = i % 7 ? len % FGV_SLOT_INLINE + 1 : len * 31 % FGV_DATA_MAX + 1;
 	}
 	ck_assert_int_eq(fgv_call_device_sync(lane), CUDA_SUCCESS);
 	ck_assert(lane->requests.position < FGV_RING_START);
@@ -86,6 +88,19 @@ START_TEST(largest_messages_in_a_row)
 	ck_assert_int_eq(fgv_post_copy_in(lane, address, 0, data, FGV_MESSAGE_MAX),
 			 CUDA_ERROR_INVALID_VALUE);
 	ck_assert_int_eq(fgv_call_device_sync(lane), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(dozes)
+{
+	int slack = prctl(PR_GET_TIMERSLACK);
+	uint64_t before_ns = fgv_now_ns();
+
+	fgv_lane_doze(lane, FGV_NS_PER_MS);
+	ck_assert_uint_ge(fgv_now_ns() - before_ns, FGV_NS_PER_MS);
+	fgv_doorbell_ring(lane->doorbell);
+	fgv_lane_doze(lane, 3600 * FGV_NS_PER_SEC);
+	ck_assert_int_eq(prctl(PR_GET_TIMERSLACK), slack);
 }
 END_TEST
 
@@ -248,6 +263,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, messages_of_all_sizes);
 	tcase_add_test(tests, largest_messages_in_a_row);
+	tcase_add_test(tests, dozes);
 	tcase_add_test(tests, sleeps_while_the_ring_is_full);
 	tcase_add_test(tests, sleeps_while_the_heap_is_full);
 	tcase_add_test(tests, heap_after_long_disuse);
