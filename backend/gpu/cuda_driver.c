@@ -31,6 +31,14 @@ static bool find(void *library, const char *name, void *field, char *why, size_t
 	return true;
 }
 
+/* One that only later drivers have. */
+static void find_later(void *library, const char *name, void *field)
+{
+	void *address = dlsym(library, name);
+
+	memcpy(field, &address, sizeof(address));
+}
+
 static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, size_t why_len)
 {
 #define FIND(field, symbol)                                                                        \
@@ -38,6 +46,7 @@ static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, s
 		return false;
 	FGV_CUDA_SYMBOLS(FIND)
 #undef FIND
+	find_later(library, NAME_OF(cuDeviceGetHostAtomicCapabilities), &driver->host_atomics);
 	return find(library, "cuEventElapsedTime", &driver->event_elapsed, why, why_len);
 }
 

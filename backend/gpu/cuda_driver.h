@@ -46,6 +46,7 @@
 	X(mipmapped_level, cuMipmappedArrayGetLevel)                                               \
 	X(texture_create, cuTexObjectCreate)                                                       \
 	X(texture_destroy, cuTexObjectDestroy)                                                     \
+	X(texture_linear_width, cuDeviceGetTexture1DLinearMaxWidth)                                \
 	X(surface_create, cuSurfObjectCreate)                                                      \
 	X(surface_destroy, cuSurfObjectDestroy)                                                    \
 	X(module_load, cuModuleLoadDataEx)                                                         \
@@ -88,6 +89,8 @@ struct fgv_cuda_driver {
 #undef FGV_CUDA_FIELD
 	/* By its first version, which the header hides and drivers before 12.8 have alone. */
 	CUresult (*event_elapsed)(float *ms, CUevent start, CUevent end);
+	/* NULL with drivers before 13.0. */
+	__typeof__(cuDeviceGetHostAtomicCapabilities) *host_atomics;
 };
 
 /*

@@ -138,5 +138,9 @@ CUresult fgv_cuda_texture_create(struct fgv_gpu *gpu, const CUDA_RESOURCE_DESC *
 CUresult fgv_cuda_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
 				 uint64_t *number);
 CUresult fgv_cuda_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
+CUresult fgv_cuda_texture_linear_width(struct fgv_gpu *gpu, CUarray_format format,
+				       unsigned channels, size_t *texels);
+CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
+			       unsigned *capabilities);
 
 #endif

@@ -133,6 +133,9 @@ struct fgv_gpu_ops {
 	CUresult (*surface_create)(struct fgv_gpu *gpu, struct fgv_gpu_array *array,
 				   uint64_t *number);
 	CUresult (*texture_destroy)(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
+	/* How many texels of linear memory a texture of one dimension may have. */
+	CUresult (*texture_linear_width)(struct fgv_gpu *gpu, CUarray_format format,
+					 unsigned channels, size_t *texels);
 
 	/*
 	 * @image: fat binary containers one after another, or PTX or machine code by itself;
@@ -223,6 +226,11 @@ struct fgv_gpu_ops {
 	 * next time does so. False: surely nothing came.
 	 */
 	bool (*print)(struct fgv_gpu *gpu, const size_t room[2]);
+
+	/* In which forms, CUatomicOperationCapability, the link to this machine's memory does it.
+	 */
+	CUresult (*host_atomics)(struct fgv_gpu *gpu, CUatomicOperation operation,
+				 unsigned *capabilities);
 
 	CUresult (*limit_get)(struct fgv_gpu *gpu, CUlimit limit, size_t *value);
 	CUresult (*limit_set)(struct fgv_gpu *gpu, CUlimit limit, size_t value);

@@ -28,6 +28,9 @@ static const CUdevice_attribute withheld[] = {
 	CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
 };
 
 static struct fgv_gpu_stream *stream_of(const struct fgv_object *object)
@@ -113,6 +116,16 @@ CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *reques
 	out->free = fgv_min_u64(free_bytes, fgv_quota_left(&session->quota));
 	out->total = fgv_min_u64(total_bytes, session->accounts->quota_bytes);
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_host_atomics(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_host_atomics_in *in, struct fgv_host_atomics_out *out)
+{
+	(void)request;
+	if (in->operation >= CU_ATOMIC_OPERATION_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	return session->gpu->ops->host_atomics(session->gpu, (CUatomicOperation)in->operation,
+					       &out->capabilities);
 }
 
 CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request,

@@ -141,3 +141,19 @@ CUresult fgv_do_texture_destroy(struct fgv_session *session, struct fgv_request 
 	(void)request;
 	return fgv_session_remove(session, in->texture);
 }
+
+CUresult fgv_do_texture_linear_width(struct fgv_session *session, struct fgv_request *request,
+				     const struct fgv_texture_linear_width_in *in,
+				     struct fgv_texture_linear_width_out *out)
+{
+	size_t texels = 0;
+	CUresult status;
+
+	(void)request;
+	if (!fgv_texel_bytes(in->format, in->channels))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = session->gpu->ops->texture_linear_width(session->gpu, (CUarray_format)in->format,
+							 in->channels, &texels);
+	out->texels = texels;
+	return status;
+}

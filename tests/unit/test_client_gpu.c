@@ -470,3 +470,20 @@ CUresult fgv_do_limit_set(struct fgv_session *session, struct fgv_request *reque
 	UNUSED, (void)in;
 	return status_of(request);
 }
+
+CUresult fgv_do_texture_linear_width(struct fgv_session *session, struct fgv_request *request,
+				     const struct fgv_texture_linear_width_in *in,
+				     struct fgv_texture_linear_width_out *out)
+{
+	UNUSED, (void)in;
+	out->texels = 1 << 27;
+	return status_of(request);
+}
+
+CUresult fgv_do_host_atomics(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_host_atomics_in *in, struct fgv_host_atomics_out *out)
+{
+	UNUSED;
+	out->capabilities = 1u << in->operation;
+	return status_of(request);
+}

@@ -1,0 +1,107 @@
+/*
+ * What the device can do beyond what its attributes tell.
+ */
+#include "frontend/client/device.h"
+#include "frontend/libcudart/array.h"
+#include "frontend/libcudart/cudart.h"
+
+static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDesc *desc)
+{
+	CUarray_format format;
+	struct fgv_lane *lane;
+	unsigned channels;
+	uint64_t texels;
+	cudaError_t error = fgv_channel_format(desc, &format, &channels);
+
+	if (!error)
+		error = fgv_enter(&lane);
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_call_texture_linear_width(lane, format, channels, &texels));
+	fgv_lane_leave(lane);
+	if (!error)
+		*width = texels;
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(
+	size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
+{
+	cudaError_t error =
+		maxWidthInElements && fmtDesc ? fgv_device_check(device) : cudaErrorInvalidValue;
+
+	if (!error)
+		error = linear_width(maxWidthInElements, fmtDesc);
+	return fgv_error_set(error);
+}
+
+static cudaError_t check_operations(const unsigned *capabilities,
+				    const enum cudaAtomicOperation *operations, unsigned count)
+{
+	if (!capabilities || !operations || !count)
+		return cudaErrorInvalidValue;
+	for (unsigned i = 0; i < count; i++) {
+		if ((unsigned)operations[i] > cudaAtomicOperationFloatMax)
+			return cudaErrorInvalidValue;
+	}
+	return cudaSuccess;
+}
+
+static cudaError_t host_atomics(unsigned *capabilities, const enum cudaAtomicOperation *operations,
+				unsigned count)
+{
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	for (unsigned i = 0; i < count && !error; i++)
+		error = fgv_error_from(
+			fgv_call_host_atomics(lane, (uint32_t)operations[i], &capabilities[i]));
+	fgv_lane_leave(lane);
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaDeviceGetHostAtomicCapabilities(
+	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
+	int device)
+{
+	cudaError_t error = check_operations(capabilities, operations, count);
+
+	if (!error)
+		error = fgv_device_check(device);
+	if (!error)
+		error = host_atomics(capabilities, operations, count);
+	return fgv_error_set(error);
+}
+
+/* There is no link of the one device to itself. */
+FGV_EXPORT cudaError_t cudaDeviceGetP2PAtomicCapabilities(
+	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
+	int srcDevice, int dstDevice)
+{
+	cudaError_t error = check_operations(capabilities, operations, count);
+
+	(void)srcDevice, (void)dstDevice;
+	return fgv_error_set(error ? error : cudaErrorInvalidDevice);
+}
+
+static cudaError_t flush_writes(enum cudaFlushGPUDirectRDMAWritesTarget target,
+				enum cudaFlushGPUDirectRDMAWritesScope scope)
+{
+	if (target != cudaFlushGPUDirectRDMAWritesTargetCurrentDevice ||
+	    (scope != cudaFlushGPUDirectRDMAWritesToOwner &&
+	     scope != cudaFlushGPUDirectRDMAWritesToAllDevices))
+		return cudaErrorInvalidValue;
+	return fgv_device_check(fgv_thread_self.device);
+}
+
+/* No other device writes to a session's memory, and the device's attributes say so. */
+FGV_EXPORT cudaError_t
+cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+				   enum cudaFlushGPUDirectRDMAWritesScope scope)
+{
+	cudaError_t error = flush_writes(target, scope);
+
+	return fgv_error_set(error ? error : cudaErrorNotSupported);
+}
