@@ -141,17 +141,19 @@ static void copied(const struct chain *chain)
 	CUDA(cudaGraphDestroy(copy.graph));
 }
 
-/* An edge is removed as what it is. */
+/* Between two nodes there is one edge, and it goes whatever the data say. */
 static void removed(const struct chain *chain)
 {
 	const cudaGraphNode_t *nodes = chain->nodes;
 	size_t count = 0;
 
 	EXPECT_CODE(cudaErrorInvalidValue,
-		    cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], NULL, 1));
+		    cudaGraphAddDependencies(chain->graph, &nodes[0], &nodes[1], &ordinary, 1));
+	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], NULL, 1));
 	EXPECT_CODE(cudaErrorInvalidValue,
-		    cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], &earliest, 1));
-	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], &early, 1));
+		    cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], NULL, 1));
+	CUDA(cudaGraphAddDependencies(chain->graph, &nodes[0], &nodes[1], &early, 1));
+	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], &earliest, 1));
 	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[2], &ordinary, 1));
 	CUDA(cudaGraphGetEdges(chain->graph, NULL, NULL, NULL, &count));
 	EXPECT_EQ(1, count);
