@@ -240,7 +240,6 @@ static bool room_is_worth_telling(const struct lane *lane)
 	after.position++;
 	if (!fgv_ring_peek(&after))
 		return true;
-	fgv_ring_prefetch(&after);
 	return !(after.position % (FGV_REQUEST_SLOTS / 4));
 }
 

@@ -103,12 +103,6 @@ static inline const struct fgv_slot *fgv_ring_peek_ordered(const struct fgv_ring
 	return fgv_load_ordered(&slot->mark) == ring->position + 1 ? slot : NULL;
 }
 
-/* Consumer: has the slot after the next under way while there is something else to do. */
-static inline void fgv_ring_prefetch(const struct fgv_ring *ring)
-{
-	__builtin_prefetch(&ring->slots[(ring->position + 1) & (ring->size - 1)]);
-}
-
 /* Consumer: gives back the slot that fgv_ring_peek() gave. */
 static inline void fgv_ring_release(struct fgv_ring *ring)
 {
