@@ -165,6 +165,11 @@ def target_cells(row):
     return [row["target"]["text"], {True: "met", False: "MISSED", None: "-"}[row["target"]["met"]]]
 
 
+def ratio_text(value):
+    """To a thousandth, as the targets are closer to 1 than three digits of it tell."""
+    return f"{value:.3f}"
+
+
 def print_pairs(result):
     if result["note"]:
         print(result["note"])
@@ -177,7 +182,8 @@ def print_pairs(result):
     print(f"median (lowest..highest) of {result['repeat']} runs each{ratio}\n")
     print_columns([["what", "unit", *columns, "target", ""]] + [
         [row["what"], row["unit"],
-         *(spread(row[column]) if column in row else "" for column in columns),
+         *(spread(row[column], ratio_text if column == "ratio" else number)
+           if column in row else "" for column in columns),
          *target_cells(row)] for row in result["rows"]], 2)
 
 
