@@ -295,14 +295,35 @@ static int take_container(const void *container, size_t container_len, unsigned 
 	return err;
 }
 
+/* Text without a container, or machine code, which is no text. */
+static int take_bare(const void *image, size_t len, struct fgv_fatbin_texts *texts)
+{
+	*texts = (struct fgv_fatbin_texts){malloc(sizeof(*texts->texts)), 0};
+	if (!texts->texts)
+		return -ENOMEM;
+	if (fgv_fatbin_form(image, len) == FGV_FATBIN_BARE_CUBIN)
+		return 0;
+	texts->texts[0] = strndup(image, len);
+	if (!texts->texts[0]) {
+		fgv_fatbin_texts_free(texts);
+		return -ENOMEM;
+	}
+	texts->count = 1;
+	return 0;
+}
+
 int fgv_fatbin_ptx(const void *image, size_t len, unsigned sm, struct fgv_fatbin_texts *texts)
 {
+	enum fgv_fatbin_form form = fgv_fatbin_form(image, len);
 	struct fgv_fatbin_texts found = {NULL, 0};
 	size_t left = FGV_FATBIN_TEXT_MAX;
 	const uint8_t *at = image;
 	unsigned containers;
-	int err = fgv_fatbin_check(image, len, &containers);
+	int err;
 
+	if (form == FGV_FATBIN_BARE_PTX || form == FGV_FATBIN_BARE_CUBIN)
+		return take_bare(image, len, texts);
+	err = fgv_fatbin_check(image, len, &containers);
 	if (err < 0)
 		return err;
 	found.texts = calloc(containers, sizeof(*found.texts));

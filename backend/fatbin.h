@@ -80,9 +80,9 @@ struct fgv_fatbin_texts {
 #define FGV_FATBIN_ANY_SM UINT_MAX
 
 /*
- * Unpacks the PTX of an image: of each container the one for the highest SM up to @sm, one
- * that runs on later GPUs too before one that does not. 0 (with no texts at all where the
- * image has only machine code), -EINVAL: malformed, -E2BIG: more text than
+ * Unpacks the PTX of an image, which may be PTX by itself: of each container the one for the
+ * highest SM up to @sm, one that runs on later GPUs too before one that does not. 0 (with no texts
+ * at all where the image has only machine code), -EINVAL: malformed, -E2BIG: more text than
  * FGV_FATBIN_TEXT_MAX, -ENOMEM. Give the texts back with fgv_fatbin_texts_free().
  */
 int fgv_fatbin_ptx(const void *image, size_t len, unsigned sm, struct fgv_fatbin_texts *texts);

@@ -461,6 +461,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.texture_linear_width = fgv_cuda_texture_linear_width,
 	.module_load = fgv_cuda_module_load,
 	.module_load_placed = fgv_cuda_module_load_placed,
+	.module_managed = fgv_cuda_module_managed,
 	.module_unload = cuda_module_unload,
 	.module_global = cuda_module_global,
 	.module_function = cuda_module_function,

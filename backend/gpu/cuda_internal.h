@@ -109,6 +109,8 @@ CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);
+CUresult fgv_cuda_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
+				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len);
 CUresult fgv_cuda_module_kernels(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
 				 void (*each)(const char *name, void *arg), void *arg);
 CUresult fgv_cuda_launch_clusters(struct fgv_gpu *gpu, struct fgv_gpu_function *function,

@@ -168,6 +168,12 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 	return CUDA_SUCCESS;
 }
 
+CUresult fgv_cuda_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
+				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len)
+{
+	return fgv_placed_list(image, len, sm_of(cuda_of(gpu)), each, arg, log, log_len);
+}
+
 static CUresult name_each(struct cuda *cuda, const CUfunction *functions, unsigned count,
 			  void (*each)(const char *name, void *arg), void *arg)
 {

@@ -44,6 +44,9 @@ struct fgv_gpu_placed {
 	uint64_t bytes;
 };
 
+/* Gets one variable of several. */
+typedef void fgv_gpu_each_managed(const char *name, uint64_t bytes, void *arg);
+
 /* How a launch groups its blocks. */
 struct fgv_gpu_clusters {
 	uint32_t size[3]; /* in blocks; 0: as the kernel says */
@@ -151,6 +154,10 @@ struct fgv_gpu_ops {
 	CUresult (*module_load_placed)(struct fgv_gpu *gpu, const void *image, size_t len,
 				       const struct fgv_gpu_placed *placed, size_t count, char *log,
 				       size_t log_len, struct fgv_gpu_module **module);
+	/* Calls @each with the managed variables that the PTX of the image has for this GPU. */
+	CUresult (*module_managed)(struct fgv_gpu *gpu, const void *image, size_t len,
+				   fgv_gpu_each_managed *each, void *arg, char *log,
+				   size_t log_len);
 	/* Waits for nothing: it goes after the work queued before. Its functions are gone at once.
 	 */
 	CUresult (*module_unload)(struct fgv_gpu *gpu, struct fgv_gpu_module *module);

@@ -14,6 +14,14 @@ CUresult fgv_placed_status(int err)
 	return err == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult refuse(int err, const struct ptx_error *error, char *log, size_t log_len)
+{
+	if (err == -ENOMEM)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	snprintf(log, log_len, "line %u: %s", error->line, error->reason);
+	return CUDA_ERROR_INVALID_PTX;
+}
+
 static int place(const struct ptx_placement *placements, size_t count, char **text,
 		 struct ptx_error *error)
 {
@@ -43,12 +51,8 @@ static CUresult place_all(const struct ptx_placement *placements, size_t count, 
 	for (size_t i = 0; i < texts->count; i++) {
 		int err = place(placements, count, &texts->texts[i], &error);
 
-		if (err == -ENOMEM)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		if (err < 0) {
-			snprintf(log, log_len, "line %u: %s", error.line, error.reason);
-			return CUDA_ERROR_INVALID_PTX;
-		}
+		if (err < 0)
+			return refuse(err, &error, log, log_len);
 	}
 	return CUDA_SUCCESS;
 }
@@ -81,5 +85,40 @@ CUresult fgv_placed_texts(const void *image, size_t len, unsigned sm,
 	free(placements);
 	if (status != CUDA_SUCCESS)
 		fgv_fatbin_texts_free(texts);
+	return status;
+}
+
+static CUresult list(const char *text, fgv_gpu_each_managed *each, void *arg, char *log,
+		     size_t log_len)
+{
+	struct ptx_error error = {0};
+	struct ptx_module *module;
+	int err = fgv_ptx_parse(text, strlen(text), &module, &error);
+
+	if (err < 0)
+		return refuse(err, &error, log, log_len);
+	for (const struct ptx_item *item = module->items; item; item = item->next) {
+		if (item->kind == PTX_ITEM_VAR && item->var->managed &&
+		    !(item->var->linkage & PTX_EXTERN))
+			each(item->var->name, fgv_ptx_var_size(item->var), arg);
+	}
+	fgv_ptx_destroy(module);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_placed_list(const void *image, size_t len, unsigned sm, fgv_gpu_each_managed *each,
+			 void *arg, char *log, size_t log_len)
+{
+	struct fgv_fatbin_texts texts;
+	CUresult status = CUDA_SUCCESS;
+	int err = fgv_fatbin_ptx(image, len, sm, &texts);
+
+	if (err < 0)
+		return fgv_placed_status(err);
+	for (size_t i = 0; i < texts.count && status == CUDA_SUCCESS; i++) {
+		if (strstr(texts.texts[i], ".managed"))
+			status = list(texts.texts[i], each, arg, log, log_len);
+	}
+	fgv_fatbin_texts_free(&texts);
 	return status;
 }

@@ -16,6 +16,10 @@ CUresult fgv_placed_texts(const void *image, size_t len, unsigned sm,
 			  const struct fgv_gpu_placed *placed, size_t count, char *log,
 			  size_t log_len, struct fgv_fatbin_texts *texts);
 
+/* Calls @each with the managed variables of that PTX. Without any PTX there are none. */
+CUresult fgv_placed_list(const void *image, size_t len, unsigned sm, fgv_gpu_each_managed *each,
+			 void *arg, char *log, size_t log_len);
+
 /* A negative errno of fgv_fatbin_ptx() as CUDA says it. */
 CUresult fgv_placed_status(int err);
 

@@ -477,6 +477,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.texture_linear_width = fgv_soft_texture_linear_width,
 	.module_load = fgv_soft_module_load,
 	.module_load_placed = fgv_soft_module_load_placed,
+	.module_managed = fgv_soft_module_managed,
 	.module_unload = soft_module_unload,
 	.module_global = soft_module_global,
 	.module_function = soft_module_function,

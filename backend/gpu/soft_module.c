@@ -56,3 +56,10 @@ CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 
 	return status != CUDA_SUCCESS ? status : load(gpu, &texts, log, log_len, module);
 }
+
+CUresult fgv_soft_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
+				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len)
+{
+	(void)gpu;
+	return fgv_placed_list(image, len, FGV_FATBIN_ANY_SM, each, arg, log, log_len);
+}

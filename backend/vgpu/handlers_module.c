@@ -16,6 +16,13 @@ struct loading {
 	size_t placed_count;
 };
 
+static void complain(struct fgv_session *session, const char *log)
+{
+	if (*log && session->complaints++ < FGV_COMPLAINTS_MAX)
+		fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
+			    FGV_SESSION_ARGS(session), log);
+}
+
 static CUresult load_on_gpu(struct fgv_session *session, const struct loading *what,
 			    struct fgv_gpu_module **module)
 {
@@ -29,9 +36,8 @@ static CUresult load_on_gpu(struct fgv_session *session, const struct loading *w
 	else
 		status = gpu->ops->module_load(gpu, what->image, what->len, log, sizeof(log),
 					       module);
-	if (status != CUDA_SUCCESS && *log && session->complaints++ < FGV_COMPLAINTS_MAX)
-		fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
-			    FGV_SESSION_ARGS(session), log);
+	if (status != CUDA_SUCCESS)
+		complain(session, log);
 	return status;
 }
 
@@ -55,20 +61,29 @@ static CUresult load(struct fgv_session *session, const struct loading *what, ui
 	return CUDA_SUCCESS;
 }
 
-/* Loads from a copy of @image, which the guest may change meanwhile. */
-static CUresult load_image(struct fgv_session *session, const void *image, uint64_t len,
-			   struct loading *what, uint32_t *handle)
+/* A copy of @image, which the guest may change meanwhile, for free(); NULL: no room for it. */
+static char *copy_image(const struct fgv_session *session, const void *image, uint64_t len)
 {
-	CUresult status;
 	char *copy;
 
 	if (len > FGV_IMAGE_MAX || len > FGV_IMAGES_MAX - session->image_bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
 	copy = malloc(len + 1);
 	if (!copy)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
 	memcpy(copy, image, len);
 	copy[len] = '\0';
+	return copy;
+}
+
+static CUresult load_image(struct fgv_session *session, const void *image, uint64_t len,
+			   struct loading *what, uint32_t *handle)
+{
+	char *copy = copy_image(session, image, len);
+	CUresult status;
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	what->image = copy;
 	what->len = len;
 	status = load(session, what, handle);
@@ -264,14 +279,16 @@ struct names {
 	uint64_t bytes;
 };
 
+static void write_bytes(struct names *names, const void *from, size_t len)
+{
+	if (names->bytes <= names->room && len <= names->room - names->bytes)
+		memcpy(names->at + names->bytes, from, len);
+	names->bytes += len;
+}
+
 static void write_name(const char *name, void *arg)
 {
-	struct names *names = arg;
-	size_t len = strlen(name) + 1;
-
-	if (names->bytes <= names->room && len <= names->room - names->bytes)
-		memcpy(names->at + names->bytes, name, len);
-	names->bytes += len;
+	write_bytes(arg, name, strlen(name) + 1);
 }
 
 CUresult fgv_do_module_kernels(struct fgv_session *session, struct fgv_request *request,
@@ -283,6 +300,32 @@ CUresult fgv_do_module_kernels(struct fgv_session *session, struct fgv_request *
 							    write_name, &names);
 
 	(void)request;
+	out->bytes = names.bytes;
+	return status;
+}
+
+static void write_managed(const char *name, uint64_t bytes, void *arg)
+{
+	write_bytes(arg, &bytes, sizeof(bytes));
+	write_name(name, arg);
+}
+
+CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_module_managed_in *in,
+			       struct fgv_module_managed_out *out)
+{
+	struct names names = {.at = in->variables, .room = in->variables_len};
+	char log[512] = "", *copy = copy_image(session, in->image, in->image_len);
+	CUresult status;
+
+	(void)request;
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = session->gpu->ops->module_managed(session->gpu, copy, in->image_len, write_managed,
+						   &names, log, sizeof(log));
+	free(copy);
+	if (status != CUDA_SUCCESS)
+		complain(session, log);
 	out->bytes = names.bytes;
 	return status;
 }

@@ -265,7 +265,8 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 	pthread_mutex_lock(&module->mutex);
 	if (!variable->ready) {
 		res = load_module_locked(lane, module);
-		if (!res)
+		/* A managed one is ready with its module. */
+		if (!res && !variable->managed)
 			res = ask_for_variable(lane, variable);
 		if (!res)
 			__atomic_store_n(&variable->ready, 1, __ATOMIC_RELEASE);

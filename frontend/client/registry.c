@@ -185,26 +185,61 @@ struct fgv_kernel *fgv_registry_kernel_named(struct fgv_module *module, const ch
 	return kernel;
 }
 
-struct fgv_variable *fgv_registry_variable_named(struct fgv_module *module, const char *name)
+static struct fgv_variable *find_variable_locked(const struct fgv_module *module, const char *name)
+{
+	struct fgv_variable *variable = module->variables;
+
+	while (variable && strcmp(variable->name, name) != 0)
+		variable = variable->next;
+	return variable;
+}
+
+/* With a copy of @name behind it. */
+static struct fgv_variable *make_variable_locked(struct fgv_module *module, const char *name)
 {
 	size_t len = strlen(name) + 1;
+	struct fgv_variable *variable = calloc(1, sizeof(*variable) + len);
+
+	if (!variable)
+		return NULL;
+	variable->module = module;
+	variable->name = memcpy(variable + 1, name, len);
+	variable->next = module->variables;
+	module->variables = variable;
+	return variable;
+}
+
+struct fgv_variable *fgv_registry_variable_named(struct fgv_module *module, const char *name)
+{
 	struct fgv_variable *variable;
 
 	pthread_mutex_lock(&registry.mutex);
-	variable = module->variables;
-	while (variable && strcmp(variable->name, name) != 0)
-		variable = variable->next;
-	if (!variable) {
-		variable = calloc(1, sizeof(*variable) + len);
-		if (variable) {
-			variable->module = module;
-			variable->name = memcpy(variable + 1, name, len);
-			variable->next = module->variables;
-			module->variables = variable;
-		}
-	}
+	variable = find_variable_locked(module, name);
+	if (!variable)
+		variable = make_variable_locked(module, name);
 	pthread_mutex_unlock(&registry.mutex);
 	return variable;
+}
+
+int fgv_registry_add_managed_named(struct fgv_module *module, const char *name, uint64_t size)
+{
+	struct fgv_variable *variable = fgv_registry_variable_named(module, name);
+
+	if (!variable)
+		return -ENOMEM;
+	variable->size = size;
+	variable->managed = &variable->own;
+	return 0;
+}
+
+struct fgv_variable *fgv_registry_managed_named(struct fgv_module *module, const char *name)
+{
+	struct fgv_variable *variable;
+
+	pthread_mutex_lock(&registry.mutex);
+	variable = find_variable_locked(module, name);
+	pthread_mutex_unlock(&registry.mutex);
+	return variable && variable->managed ? variable : NULL;
 }
 
 struct fgv_kernel *fgv_registry_kernel(const void *key)

@@ -65,6 +65,7 @@ struct fgv_variable {
 	struct fgv_module *module;
 	const void *host;
 	void **managed; /* where the program keeps a managed one's address; NULL: it is none */
+	void *own;	/* what that points to where no program has a place for it */
 	const char *name;
 	struct fgv_variable *next;
 };
@@ -83,6 +84,11 @@ int fgv_registry_add_variable(struct fgv_module *module, const void *host, const
 /* @managed gets its address when the module is loaded. */
 int fgv_registry_add_managed(struct fgv_module *module, void **managed, const char *name,
 			     uint64_t size);
+
+/* One of a module with an image, which is found by its name alone; once more, it is no other. */
+int fgv_registry_add_managed_named(struct fgv_module *module, const char *name, uint64_t size);
+/* NULL: the module has none of that name. */
+struct fgv_variable *fgv_registry_managed_named(struct fgv_module *module, const char *name);
 
 /*
  * A kernel or a variable of a module with an image of its own, whether there is one or not:
@@ -110,6 +116,9 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 /* The names of its kernels, each with a NUL and @bytes in all; for free(). */
 CUresult fgv_module_kernel_names(struct fgv_lane *lane, struct fgv_module *module, char **names,
 				 uint64_t *bytes);
+
+/* Registers the managed variables of a module with an image, which must not be loaded yet. */
+CUresult fgv_module_find_managed(struct fgv_lane *lane, struct fgv_module *module);
 
 /* Loads @module itself, so that its managed variables have addresses. */
 CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module);

@@ -33,6 +33,18 @@ static cudaError_t load_module(struct fgv_module *module)
 	return error;
 }
 
+static cudaError_t find_managed(struct fgv_module *module)
+{
+	struct fgv_lane *lane;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	error = fgv_error_from(fgv_module_find_managed(lane, module));
+	fgv_lane_leave(lane);
+	return error;
+}
+
 static cudaError_t load(cudaLibrary_t *library, const void *image, uint64_t len)
 {
 	struct fgv_module *module;
@@ -44,7 +56,9 @@ static cudaError_t load(cudaLibrary_t *library, const void *image, uint64_t len)
 	module = fgv_registry_add_image(image, len);
 	if (!module)
 		return cudaErrorMemoryAllocation;
-	error = load_module(module);
+	error = find_managed(module);
+	if (!error)
+		error = load_module(module);
 	if (!error) {
 		made = fgv_object_create_for(FGV_OBJECT_LIBRARY, module);
 		if (!made)
@@ -291,6 +305,46 @@ FGV_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibr
 					    const char *name)
 {
 	return fgv_error_set(get_global(dptr, bytes, library, name));
+}
+
+/* Where machine code has its managed variables is not known here: they may be among the others. */
+static cudaError_t no_managed(cudaLibrary_t library, const char *name)
+{
+	size_t bytes;
+
+	if (fgv_image_kind(module_of(library)->image) != FGV_IMAGE_ELF ||
+	    get_global(NULL, &bytes, library, name))
+		return cudaErrorSymbolNotFound;
+	return FGV_NOT_SUPPORTED("managed variables of a library of machine code");
+}
+
+static cudaError_t get_managed(void **address, size_t *bytes, cudaLibrary_t library,
+			       const char *name)
+{
+	struct fgv_module *module = module_of(library);
+	struct fgv_variable *found;
+	cudaError_t error;
+
+	if ((!address && !bytes) || !name)
+		return cudaErrorInvalidValue;
+	if (!module)
+		return cudaErrorInvalidResourceHandle;
+	found = fgv_registry_managed_named(module, name);
+	if (!found)
+		return no_managed(library, name);
+	/* Loaded it is, unless the device was reset. */
+	error = load_module(module);
+	if (!error && address)
+		*address = (void *)(uintptr_t)found->address;
+	if (!error && bytes)
+		*bytes = found->size;
+	return error;
+}
+
+FGV_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library,
+					     const char *name)
+{
+	return fgv_error_set(get_managed(dptr, bytes, library, name));
 }
 
 /* The names of the library's kernels, for free(), and the module that they are in. */

@@ -28,6 +28,22 @@ static const char code[] = R"(
 }
 )";
 
+static const char managed_code[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 both[3] = {7, 8};
+.visible .global .align 4 .u32 own = 5;
+.visible .entry bump()
+{
+	.reg .b32 %r<2>;
+	ld.global.u32 %r1, [both+4];
+	add.u32 %r1, %r1, 1;
+	st.global.u32 [both+4], %r1;
+	ret;
+}
+)";
+
 static void launch(cudaKernel_t kernel, int *to, int much)
 {
 	void *args[] = {&to, &much};
@@ -126,6 +142,50 @@ static void test_file(void)
 	CUDA(cudaLibraryUnload(library));
 }
 
+/* Of one library: another has variables of its own. */
+static void use_managed(cudaLibrary_t library)
+{
+	struct cudaPointerAttributes attributes;
+	size_t bytes = 0;
+	cudaKernel_t kernel;
+	void *address;
+	int *both;
+
+	CUDA(cudaLibraryGetManaged(&address, &bytes, library, "both"));
+	EXPECT_EQ(12, bytes);
+	both = (int *)address;
+	EXPECT(both[0] == 7 && both[1] == 8 && both[2] == 0);
+	CUDA(cudaPointerGetAttributes(&attributes, &both[1]));
+	EXPECT_EQ(cudaMemoryTypeManaged, attributes.type);
+	both[1] = 41;
+	CUDA(cudaLibraryGetKernel(&kernel, library, "bump"));
+	CUDA(cudaLaunchKernel((const void *)kernel, 1, 1, NULL, 0, 0));
+	CUDA(cudaDeviceSynchronize());
+	EXPECT_EQ(42, both[1]);
+	CUDA(cudaLibraryGetManaged(&address, NULL, library, "both"));
+	EXPECT(address == both);
+	EXPECT_CODE(cudaErrorSymbolNotFound,
+		    cudaLibraryGetManaged(&address, &bytes, library, "neither"));
+	EXPECT_CODE(cudaErrorSymbolNotFound,
+		    cudaLibraryGetManaged(&address, &bytes, library, "own"));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaLibraryGetManaged(NULL, NULL, library, "both"));
+	EXPECT_CODE(cudaErrorInvalidValue, cudaLibraryGetManaged(&address, &bytes, library, NULL));
+	cudaGetLastError();
+}
+
+static void test_managed(void)
+{
+	cudaLibrary_t libraries[2];
+
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaLibraryLoadData(&libraries[i], managed_code, NULL, NULL, 0, NULL, NULL,
+					 0));
+	for (int i = 0; i < 2; i++)
+		use_managed(libraries[i]);
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaLibraryUnload(libraries[i]));
+}
+
 static void test_wrong(void)
 {
 	cudaLibrary_t library;
@@ -143,6 +203,7 @@ int main(void)
 {
 	test_data();
 	test_file();
+	test_managed();
 	test_wrong();
 	return 0;
 }

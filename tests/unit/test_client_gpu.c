@@ -236,6 +236,15 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 	return status_of(request);
 }
 
+CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_module_managed_in *in,
+			       struct fgv_module_managed_out *out)
+{
+	UNUSED, (void)in;
+	out->bytes = 0;
+	return status_of(request);
+}
+
 CUresult fgv_do_module_unload(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_module_unload_in *in)
 {

@@ -98,6 +98,42 @@ START_TEST(places_nothing_wrong)
 }
 END_TEST
 
+/* What is asked for them, with so much room. */
+static uint64_t list_managed(const char *ptx, void *list, uint64_t room, uint64_t claimed)
+{
+	struct fgv_module_managed_request request = {
+		.image_off = vgpu.window.arena_off,
+		.image_len = claimed ? claimed : vgpu_put_image(&vgpu, ptx),
+		.variables_off = vgpu.window.arena_off + (1 << 20),
+		.variables_len = room,
+	};
+	struct fgv_module_managed_reply reply = {0};
+	uint32_t status =
+		vgpu_call(&vgpu, 0, FGV_OP_MODULE_MANAGED, &request, sizeof(request), &reply);
+
+	memcpy(list, vgpu_arena(&vgpu, 1 << 20), room);
+	return status == CUDA_SUCCESS ? reply.bytes : UINT64_MAX;
+}
+
+START_TEST(lists_managed_variables)
+{
+	uint8_t list[16];
+	uint64_t size;
+
+	memset(vgpu_arena(&vgpu, 1 << 20), 99, sizeof(list));
+	ck_assert_uint_eq(list_managed(managed_ptx, list, sizeof(list), 0), 14);
+	memcpy(&size, list, sizeof(size));
+	ck_assert_uint_eq(size, 8);
+	ck_assert_mem_eq(list + 8, "count\0cc", 8);
+	memset(vgpu_arena(&vgpu, 1 << 20), 99, sizeof(list));
+	ck_assert_uint_eq(list_managed(managed_ptx, list, 10, 0), 14);
+	ck_assert_uint_eq(list[8], 99);
+	ck_assert_uint_eq(list_managed(vgpu_add_ptx, list, sizeof(list), 0), 0);
+	/* Cut short, it is none. */
+	ck_assert_uint_eq(list_managed(NULL, list, sizeof(list), 30), UINT64_MAX);
+}
+END_TEST
+
 START_TEST(launches)
 {
 	uint64_t address = vgpu_must_alloc(&vgpu, COUNT * 4), args[3] = {address, COUNT, 3};
@@ -236,6 +272,7 @@ int main(void)
 	tcase_set_timeout(tests, 120);
 	tcase_add_test(tests, places_managed_variables);
 	tcase_add_test(tests, places_nothing_wrong);
+	tcase_add_test(tests, lists_managed_variables);
 	tcase_add_test(tests, launches);
 	tcase_add_test(tests, tells_of_functions_and_variables);
 	tcase_add_test(tests, names_kernels);
