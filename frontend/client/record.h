@@ -34,6 +34,7 @@ struct fgv_recorder {
 	struct fgv_record *first;
 	struct fgv_record **end;
 	const void *subject; /* the struct fgv_kernel of the launch, or the event */
+	bool is_early;	     /* the launch need not wait for the end of the kernel before it */
 	CUresult failed;     /* the first failure */
 	/* Called by fgv_lane_leave() when the lane has it no more; NULL: nobody wants to know. */
 	void (*finish)(struct fgv_recorder *recorder);

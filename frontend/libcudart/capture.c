@@ -50,46 +50,6 @@ void fgv_capture_divert(struct fgv_recorder *recorder)
 	fgv_thread_self.recorder = recorder;
 }
 
-/* --- Nodes ------------------------------------------------------------------- */
-
-int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, size_t count)
-{
-	struct fgv_node **copy = malloc((count + 1) * sizeof(struct fgv_node *));
-
-	if (!copy)
-		return -ENOMEM;
-	if (count)
-		memcpy(copy, list, count * sizeof(struct fgv_node *));
-	free(nodes->list);
-	nodes->list = copy;
-	nodes->count = count;
-	return 0;
-}
-
-static bool has_node(const struct nodes *nodes, const struct fgv_node *node)
-{
-	for (size_t i = 0; i < nodes->count; i++) {
-		if (nodes->list[i] == node)
-			return true;
-	}
-	return false;
-}
-
-int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
-{
-	size_t room = nodes->count + more->count + 1;
-	struct fgv_node **list = realloc(nodes->list, room * sizeof(struct fgv_node *));
-
-	if (!list)
-		return -ENOMEM;
-	nodes->list = list;
-	for (size_t i = 0; i < more->count; i++) {
-		if (!has_node(nodes, more->list[i]))
-			nodes->list[nodes->count++] = more->list[i];
-	}
-	return 0;
-}
-
 /* --- Captures and their streams ------------------------------------------------ */
 
 struct captured_stream *fgv_capture_find_stream(uint32_t handle)
@@ -103,7 +63,7 @@ struct captured_stream *fgv_capture_find_stream(uint32_t handle)
 
 static void free_stream(struct captured_stream *stream)
 {
-	free(stream->last.list);
+	fgv_nodes_fini(&stream->last);
 	free(stream->names);
 	free(stream);
 }
@@ -256,14 +216,18 @@ static cudaError_t enter_legacy(void)
 
 /* --- Work ---------------------------------------------------------------------- */
 
-static cudaError_t add(struct captured_stream *stream, const struct fgv_work *work)
+/* @early: a kernel that need not wait for the end of those right before it. */
+static cudaError_t add(struct captured_stream *stream, const struct fgv_work *work, bool early)
 {
+	struct nodes *last = &stream->last;
 	struct fgv_node *node;
 	cudaError_t error;
 
-	error = fgv_graph_add(stream->capture->graph, stream->last.list, stream->last.count, work,
+	if (early)
+		fgv_nodes_hasten(last);
+	error = fgv_graph_add(stream->capture->graph, last->list, last->edges, last->count, work,
 			      &node);
-	if (!error && fgv_nodes_set(&stream->last, &node, 1))
+	if (!error && fgv_nodes_set(last, &node, NULL, 1))
 		error = cudaErrorMemoryAllocation;
 	if (error)
 		stream->capture->is_invalid = true;
@@ -276,6 +240,7 @@ static cudaError_t add(struct captured_stream *stream, const struct fgv_work *wo
 static void finish(struct fgv_recorder *recorder)
 {
 	struct stream_recorder *made = (struct stream_recorder *)recorder;
+	bool is_early = recorder->is_early;
 	struct captured_stream *stream;
 	struct fgv_work work;
 
@@ -285,7 +250,7 @@ static void finish(struct fgv_recorder *recorder)
 		stream->capture->is_invalid = true;
 	} else if (stream && recorder->first) {
 		fgv_work_take(recorder, &work);
-		if (add(stream, &work))
+		if (add(stream, &work, is_early))
 			fgv_work_free(&work);
 	}
 	fgv_capture_unlock();
@@ -337,7 +302,7 @@ cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(made->stream);
 	if (stream)
-		error = add(stream, work);
+		error = add(stream, work, false);
 	fgv_capture_unlock();
 	return error;
 }
@@ -382,7 +347,7 @@ static void forget_event(uint32_t handle)
 	if (!event)
 		return;
 	*link = event->next;
-	free(event->last.list);
+	fgv_nodes_fini(&event->last);
 	free(event);
 	count_use(-1);
 }
@@ -412,20 +377,23 @@ static struct captured_event *note_event(uint32_t handle)
 	return event;
 }
 
-static cudaError_t record_event(uint32_t stream_handle, uint32_t event_handle)
+static cudaError_t record_event(uint32_t stream_handle, uint32_t event_handle,
+				const cudaGraphEdgeData *edge)
 {
 	struct captured_stream *stream = fgv_capture_find_stream(stream_handle);
 	struct captured_event *event = stream ? note_event(event_handle) : NULL;
 
 	if (!stream)
 		return cudaErrorStreamCaptureInvalidated;
-	if (!event || fgv_nodes_set(&event->last, stream->last.list, stream->last.count))
+	if (!event || fgv_nodes_set(&event->last, stream->last.list,
+				    edge ? edge : stream->last.edges, stream->last.count))
 		return cudaErrorMemoryAllocation;
 	event->capture = stream->capture;
 	return cudaSuccess;
 }
 
-cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event, bool *captured)
+cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event,
+				     const cudaGraphEdgeData *edge, bool *captured)
 {
 	cudaError_t error = cudaSuccess;
 
@@ -434,7 +402,8 @@ cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event, bool
 		return cudaSuccess;
 	fgv_capture_lock();
 	if (*captured)
-		error = record_event(((struct stream_recorder *)lane->recorder)->stream, event);
+		error = record_event(((struct stream_recorder *)lane->recorder)->stream, event,
+				     edge);
 	else
 		forget_event(event);
 	fgv_capture_unlock();

@@ -56,9 +56,11 @@ void fgv_capture_forget_event(uint32_t handle);
 
 /*
  * Records the event in the stream that is being captured on @lane; or, if there is none, says
- * that the event is an ordinary one again: then it is to be recorded by the host.
+ * that the event is an ordinary one again: then it is to be recorded by the host. @edge: how its
+ * waiters wait for the stream's last node; NULL: as what comes next in the stream.
  */
-cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event, bool *captured);
+cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event,
+				     const cudaGraphEdgeData *edge, bool *captured);
 
 /* Whether @stream's waiting for @event is a matter of captures, and what became of it then. */
 cudaError_t fgv_capture_wait_event(uint32_t stream, bool blocking, uint32_t event, bool *captured);

@@ -19,20 +19,42 @@ static cudaError_t handle_of(cudaStream_t stream, uint32_t *handle, bool *blocki
 	return error;
 }
 
-/* The nodes that @names name, all of @graph. */
-static cudaError_t find_nodes(const struct fgv_graph *graph, const cudaGraphNode_t *names,
-			      size_t count, struct nodes *nodes)
+/* The nodes that a program waits for, and how; @edges may be NULL. */
+struct named_nodes {
+	const cudaGraphNode_t *names;
+	const cudaGraphEdgeData *edges;
+	size_t count;
+};
+
+/* What edges say of a node that is to come: as if it were a kernel, which may have any. */
+static cudaError_t check_named(const struct fgv_graph *graph, const struct fgv_node *node,
+			       const cudaGraphEdgeData *edge)
 {
-	nodes->list = calloc(count + 1, sizeof(struct fgv_node *));
-	nodes->count = count;
-	if (!nodes->list)
-		return cudaErrorMemoryAllocation;
-	for (size_t i = 0; i < count; i++) {
-		nodes->list[i] = fgv_node_of(names[i]);
-		if (!nodes->list[i] || nodes->list[i]->graph != graph)
-			return cudaErrorInvalidValue;
-	}
+	if (!node || node->graph != graph)
+		return cudaErrorInvalidValue;
+	if (edge && !fgv_edge_is_good(edge, node->work.params.type, cudaGraphNodeTypeKernel))
+		return cudaErrorInvalidValue;
 	return cudaSuccess;
+}
+
+/* The nodes that @named names, all of @graph; for fgv_nodes_fini() in any case. */
+static cudaError_t find_nodes(const struct fgv_graph *graph, const struct named_nodes *named,
+			      struct nodes *nodes)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (size_t i = 0; i < named->count && !error; i++) {
+		struct fgv_node *node = fgv_node_of(named->names[i]);
+		cudaGraphEdgeData edge = {0};
+		const struct nodes one = {&node, &edge, 1};
+
+		if (named->edges)
+			edge = named->edges[i];
+		error = check_named(graph, node, &edge);
+		if (!error && fgv_nodes_merge(nodes, &one))
+			error = cudaErrorMemoryAllocation;
+	}
+	return error;
 }
 
 static cudaError_t begin_locked(uint32_t handle, bool blocking, enum cudaStreamCaptureMode mode,
@@ -91,18 +113,17 @@ FGV_EXPORT cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStre
 }
 
 static cudaError_t begin_in_graph(cudaStream_t stream, struct fgv_graph *graph,
-				  const cudaGraphNode_t *names, size_t count,
-				  enum cudaStreamCaptureMode mode)
+				  const struct named_nodes *named, enum cudaStreamCaptureMode mode)
 {
 	struct nodes before = {0};
 	cudaError_t error;
 
-	if (!graph || (count && !names))
+	if (!graph || (named->count && !named->names))
 		return cudaErrorInvalidValue;
-	error = find_nodes(graph, names, count, &before);
+	error = find_nodes(graph, named, &before);
 	if (!error)
 		error = begin_in(stream, mode, graph, &before);
-	free(before.list);
+	fgv_nodes_fini(&before);
 	return error;
 }
 
@@ -112,10 +133,9 @@ FGV_EXPORT cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGr
 						     size_t numDependencies,
 						     enum cudaStreamCaptureMode mode)
 {
-	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(FGV_NOT_SUPPORTED("edges with data in a capture"));
-	return fgv_error_set(
-		begin_in_graph(stream, fgv_graph_of(graph), dependencies, numDependencies, mode));
+	const struct named_nodes named = {dependencies, dependencyData, numDependencies};
+
+	return fgv_error_set(begin_in_graph(stream, fgv_graph_of(graph), &named, mode));
 }
 
 /* All that was captured has to come before what the stream would do next. */
@@ -216,10 +236,15 @@ static cudaError_t tell_dependencies(struct captured_stream *stream,
 	if (!names)
 		return cudaErrorMemoryAllocation;
 	stream->names = names;
+	if (wanted->dependencies && !wanted->edges &&
+	    !fgv_edges_are_plain(stream->last.edges, count))
+		return cudaErrorLossyQuery;
 	for (size_t i = 0; i < count; i++)
 		names[i] = stream->last.list[i]->name;
 	if (wanted->dependencies)
 		*wanted->dependencies = names;
+	if (wanted->edges)
+		*wanted->edges = stream->last.edges;
 	if (wanted->count)
 		*wanted->count = count;
 	return cudaSuccess;
@@ -238,8 +263,6 @@ static cudaError_t tell_locked(uint32_t handle, const struct capture_info *wante
 		*wanted->id = stream->capture->id;
 	if (wanted->graph)
 		*wanted->graph = stream->capture->graph->name;
-	if (wanted->edges)
-		*wanted->edges = NULL;
 	return tell_dependencies(stream, wanted);
 }
 
@@ -249,7 +272,7 @@ static cudaError_t tell(cudaStream_t stream, const struct capture_info *wanted)
 	bool blocking;
 	cudaError_t error;
 
-	if (!wanted->status)
+	if (!wanted->status || (wanted->edges && !wanted->dependencies))
 		return cudaErrorInvalidValue;
 	error = handle_of(stream, &handle, &blocking);
 	if (error)
@@ -281,8 +304,7 @@ FGV_EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
 	return fgv_error_set(tell(stream, &wanted));
 }
 
-static cudaError_t update_locked(uint32_t handle, const cudaGraphNode_t *names, size_t count,
-				 bool replace)
+static cudaError_t update_locked(uint32_t handle, const struct named_nodes *named, bool replace)
 {
 	struct captured_stream *stream = fgv_capture_find_stream(handle);
 	struct nodes nodes = {0};
@@ -292,31 +314,30 @@ static cudaError_t update_locked(uint32_t handle, const cudaGraphNode_t *names, 
 		return cudaErrorIllegalState;
 	if (stream->capture->is_invalid)
 		return cudaErrorStreamCaptureInvalidated;
-	error = find_nodes(stream->capture->graph, names, count, &nodes);
+	error = find_nodes(stream->capture->graph, named, &nodes);
 	if (!error) {
 		if (replace)
 			stream->last.count = 0;
 		if (fgv_nodes_merge(&stream->last, &nodes))
 			error = cudaErrorMemoryAllocation;
 	}
-	free(nodes.list);
+	fgv_nodes_fini(&nodes);
 	return error;
 }
 
-static cudaError_t update(cudaStream_t stream, const cudaGraphNode_t *names, size_t count,
-			  unsigned flags)
+static cudaError_t update(cudaStream_t stream, const struct named_nodes *named, unsigned flags)
 {
 	uint32_t handle;
 	bool blocking;
 	cudaError_t error;
 
-	if (flags > cudaStreamSetCaptureDependencies || (count && !names))
+	if (flags > cudaStreamSetCaptureDependencies || (named->count && !named->names))
 		return cudaErrorInvalidValue;
 	error = handle_of(stream, &handle, &blocking);
 	if (error)
 		return error;
 	fgv_capture_lock();
-	error = update_locked(handle, names, count, flags == cudaStreamSetCaptureDependencies);
+	error = update_locked(handle, named, flags == cudaStreamSetCaptureDependencies);
 	fgv_capture_unlock();
 	return error;
 }
@@ -327,9 +348,9 @@ FGV_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 							   size_t numDependencies,
 							   unsigned int flags)
 {
-	if (!fgv_edges_are_plain(dependencyData, numDependencies))
-		return fgv_error_set(FGV_NOT_SUPPORTED("edges with data in a capture"));
-	return fgv_error_set(update(stream, dependencies, numDependencies, flags));
+	const struct named_nodes named = {dependencies, dependencyData, numDependencies};
+
+	return fgv_error_set(update(stream, &named, flags));
 }
 
 FGV_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)

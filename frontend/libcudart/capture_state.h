@@ -8,9 +8,10 @@
 #include "frontend/client/thread.h"
 #include "frontend/libcudart/capture.h"
 
-/* Nodes of a capture's graph. */
+/* Nodes of a capture's graph, and how each is waited for. */
 struct nodes {
 	struct fgv_node **list;
+	cudaGraphEdgeData *edges;
 	size_t count;
 };
 
@@ -51,10 +52,14 @@ struct captured_stream *fgv_capture_find_stream(uint32_t handle);
 /* Whether a blocking stream is being captured, which the legacy stream would wait for. */
 bool fgv_capture_has_blocking(void);
 
-/* -ENOMEM. */
-int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, size_t count);
+/* -ENOMEM. @edges NULL: ordinary ones. */
+int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaGraphEdgeData *edges,
+		  size_t count);
 /* Those of @more that are not there yet are added. */
 int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more);
+/* The kernels among them may be overtaken by who waits for them, as soon as they allow it. */
+void fgv_nodes_hasten(struct nodes *nodes);
+void fgv_nodes_fini(struct nodes *nodes);
 
 /* NULL: no memory. */
 struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph);

@@ -54,6 +54,15 @@ cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32
 cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,
 			    bool *blocking);
 
+/* Whether a launch may record @event, with @flags. */
+cudaError_t fgv_event_check(cudaEvent_t event, int flags);
+
+/*
+ * Records @event behind the kernel that was just launched in @stream. Who waits for it in a capture
+ * waits for what @port of the kernel's node says.
+ */
+cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream, unsigned char port);
+
 /* cudaErrorInvalidDevice unless the session has device @device. */
 cudaError_t fgv_device_check(int device);
 

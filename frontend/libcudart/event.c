@@ -88,7 +88,7 @@ static cudaError_t record_on(struct fgv_lane *lane, cudaEvent_t event, uint32_t 
 	if (external)
 		lane->recorder->subject = event;
 	else
-		error = fgv_capture_record_event(lane, event_handle, &captured);
+		error = fgv_capture_record_event(lane, event_handle, NULL, &captured);
 	if (error || captured)
 		return error;
 	return fgv_error_from(fgv_post_event_record(lane, event_handle, handle));
@@ -122,6 +122,41 @@ FGV_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t 
 						unsigned int flags)
 {
 	return fgv_error_set(record(event, stream, flags));
+}
+
+cudaError_t fgv_event_check(cudaEvent_t event, int flags)
+{
+	struct fgv_object_info info;
+
+	if (!find(event, &info))
+		return cudaErrorInvalidResourceHandle;
+	if (flags || !(info.flags & cudaEventDisableTiming))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream, unsigned char port)
+{
+	const cudaGraphEdgeData edge = {
+		.from_port = port,
+		.type = cudaGraphDependencyTypeProgrammatic,
+	};
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	bool captured = false;
+	uint32_t handle;
+	cudaError_t error = fgv_enter(&lane);
+
+	if (error)
+		return error;
+	error = find(event, &info) ? fgv_stream_handle(lane, stream, &handle)
+				   : cudaErrorInvalidResourceHandle;
+	if (!error)
+		error = fgv_capture_record_event(lane, info.handle, &edge, &captured);
+	if (!error && !captured)
+		error = fgv_error_from(fgv_post_event_record(lane, info.handle, handle));
+	fgv_lane_leave(lane);
+	return error;
 }
 
 /* One of the calls that ask about an event. */

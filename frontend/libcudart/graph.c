@@ -126,17 +126,18 @@ cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before,
 }
 
 static cudaError_t add_all_before(struct fgv_node *node, struct fgv_node *const *before,
-				  size_t count)
+				  const cudaGraphEdgeData *edges, size_t count)
 {
 	cudaError_t error = cudaSuccess;
 
 	for (size_t i = 0; i < count && !error; i++)
-		error = fgv_node_add_before(node, before[i], NULL);
+		error = fgv_node_add_before(node, before[i], edges ? &edges[i] : NULL);
 	return error;
 }
 
 cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *before,
-			  size_t before_count, const struct fgv_work *work, struct fgv_node **node)
+			  const cudaGraphEdgeData *edges, size_t before_count,
+			  const struct fgv_work *work, struct fgv_node **node)
 {
 	struct fgv_node *made = calloc(1, sizeof(*made));
 	cudaError_t error;
@@ -144,7 +145,8 @@ cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *befor
 	if (!made)
 		return cudaErrorMemoryAllocation;
 	made->graph = graph;
-	error = add_all_before(made, before, before_count);
+	made->work.params.type = work->params.type;
+	error = add_all_before(made, before, edges, before_count);
 	if (!error && graph->name) {
 		made->name = fgv_object_create_for(FGV_OBJECT_NODE, made);
 		if (!made->name)
@@ -175,7 +177,7 @@ static cudaError_t copy_node(struct fgv_graph *to, struct fgv_node *node)
 
 	if (error)
 		return error;
-	error = fgv_graph_add(to, NULL, 0, &work, &node->twin);
+	error = fgv_graph_add(to, NULL, NULL, 0, &work, &node->twin);
 	if (error) {
 		fgv_work_free(&work);
 		return error;

@@ -72,10 +72,11 @@ static inline struct fgv_node *fgv_node_of(cudaGraphNode_t name)
 
 /*
  * A new node of @graph that does @work, which is its from then on, and waits for @before,
- * nodes of the same graph.
+ * nodes of the same graph, as @edges say; NULL: ordinarily.
  */
 cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *before,
-			  size_t before_count, const struct fgv_work *work, struct fgv_node **node);
+			  const cudaGraphEdgeData *edges, size_t before_count,
+			  const struct fgv_work *work, struct fgv_node **node);
 void fgv_node_destroy(struct fgv_node *node);
 
 /* @edge NULL: an ordinary one. cudaErrorInvalidValue if there is an edge, or can't be this one. */

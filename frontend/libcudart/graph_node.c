@@ -87,7 +87,7 @@ static cudaError_t add_after(struct fgv_graph *graph, struct fgv_node *const *be
 
 	if (error)
 		return error;
-	error = fgv_graph_add(graph, before, count, &work, &node);
+	error = fgv_graph_add(graph, before, NULL, count, &work, &node);
 	if (error) {
 		unmake(&work);
 		return error;

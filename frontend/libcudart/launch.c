@@ -137,8 +137,10 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 	uint32_t shared_bytes = (uint32_t)launch->shared_bytes;
 	void *args;
 
-	if (__builtin_expect(lane->recorder != NULL, 0))
+	if (__builtin_expect(lane->recorder != NULL, 0)) {
 		lane->recorder->subject = kernel;
+		lane->recorder->is_early = launch->early;
+	}
 	if (__builtin_expect(launch->cooperative || launch->in_clusters, 0))
 		args = begin_special(lane, kernel, launch, stream);
 	else
@@ -236,13 +238,33 @@ FGV_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
 	return fgv_error_set(error);
 }
 
-/* Who allows a kernel to begin before the one before it ends does not demand it. */
-static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attributes *attributes)
+/*
+ * Who allows a kernel to begin before the one before it ends does not demand it, and an event that
+ * may be recorded early is recorded at the end: it tells a graph how who waits for it may begin.
+ */
+static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attributes *attributes,
+			 struct fgv_launch *launch)
 {
-	if (attribute->id == cudaLaunchAttributeIgnore ||
-	    attribute->id == cudaLaunchAttributeProgrammaticStreamSerialization)
+	switch (attribute->id) {
+	case cudaLaunchAttributeIgnore:
 		return cudaSuccess;
-	return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id, &attribute->val);
+	case cudaLaunchAttributeProgrammaticStreamSerialization:
+		launch->early = attribute->val.programmaticStreamSerializationAllowed;
+		return cudaSuccess;
+	case cudaLaunchAttributeProgrammaticEvent:
+		launch->event = attribute->val.programmaticEvent.event;
+		launch->event_port = attribute->val.programmaticEvent.triggerAtBlockStart
+					     ? cudaGraphKernelNodePortLaunchCompletion
+					     : cudaGraphKernelNodePortProgrammatic;
+		return fgv_event_check(launch->event, attribute->val.programmaticEvent.flags);
+	case cudaLaunchAttributeLaunchCompletionEvent:
+		launch->event = attribute->val.launchCompletionEvent.event;
+		launch->event_port = cudaGraphKernelNodePortLaunchCompletion;
+		return fgv_event_check(launch->event, attribute->val.launchCompletionEvent.flags);
+	default:
+		return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id,
+					 &attribute->val);
+	}
 }
 
 cudaError_t fgv_launch_read(const cudaLaunchConfig_t *config, struct fgv_launch *launch)
@@ -252,20 +274,22 @@ cudaError_t fgv_launch_read(const cudaLaunchConfig_t *config, struct fgv_launch 
 
 	if (!config || (config->numAttrs && !config->attrs))
 		return cudaErrorInvalidValue;
-	for (unsigned i = 0; i < config->numAttrs && !error; i++)
-		error = apply(&config->attrs[i], &attributes);
-	if (error)
-		return error;
 	*launch = (struct fgv_launch){
 		.grid = config->gridDim,
 		.block = config->blockDim,
 		.shared_bytes = config->dynamicSmemBytes,
 		.stream = config->stream,
-		.cooperative = attributes.cooperative,
-		.in_clusters = fgv_attributes_have_clusters(&attributes),
-		.cluster = {attributes.cluster.x, attributes.cluster.y, attributes.cluster.z},
-		.policy = attributes.cluster_policy,
 	};
+	for (unsigned i = 0; i < config->numAttrs && !error; i++)
+		error = apply(&config->attrs[i], &attributes, launch);
+	if (error)
+		return error;
+	launch->cooperative = attributes.cooperative;
+	launch->in_clusters = fgv_attributes_have_clusters(&attributes);
+	launch->cluster[0] = attributes.cluster.x;
+	launch->cluster[1] = attributes.cluster.y;
+	launch->cluster[2] = attributes.cluster.z;
+	launch->policy = attributes.cluster_policy;
 	return cudaSuccess;
 }
 
@@ -277,7 +301,10 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 	if (error)
 		return error;
 	launch.args = args;
-	return launch_kernel(func, &launch);
+	error = launch_kernel(func, &launch);
+	if (!error && launch.event)
+		error = fgv_event_record_behind(launch.event, launch.stream, launch.event_port);
+	return error;
 }
 
 FGV_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,

@@ -54,7 +54,8 @@ static void atomics(void)
 	EXPECT_CODE(cudaErrorInvalidValue, cudaDeviceGetHostAtomicCapabilities(found, NULL, 1, 0));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaDeviceGetHostAtomicCapabilities(found, some, 0, 0));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaDeviceGetHostAtomicCapabilities(found, &none, 1, 0));
-	EXPECT_CODE(cudaErrorInvalidDevice, cudaDeviceGetHostAtomicCapabilities(found, some, 1, 99));
+	EXPECT_CODE(cudaErrorInvalidDevice,
+		    cudaDeviceGetHostAtomicCapabilities(found, some, 1, 99));
 	EXPECT_CODE(cudaErrorInvalidDevice,
 		    cudaDeviceGetP2PAtomicCapabilities(found, some, 1, 0, 0));
 	EXPECT_CODE(cudaErrorInvalidDevice,
@@ -65,9 +66,9 @@ static void atomics(void)
 static void remote_writes(void)
 {
 	int options = attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions);
-	cudaError_t error = cudaDeviceFlushGPUDirectRDMAWrites(
-		cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
-		cudaFlushGPUDirectRDMAWritesToOwner);
+	cudaError_t error =
+		cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+						   cudaFlushGPUDirectRDMAWritesToOwner);
 
 	EXPECT_EQ(options & cudaFlushGPUDirectRDMAWritesOptionHost ? cudaSuccess
 								   : cudaErrorNotSupported,

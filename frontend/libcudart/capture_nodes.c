@@ -1,0 +1,78 @@
+/*
+ * Lists of nodes that something captured waits for, each with how it waits: an edge.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/libcudart/capture_state.h"
+
+void fgv_nodes_fini(struct nodes *nodes)
+{
+	free(nodes->list);
+	free(nodes->edges);
+}
+
+/* Room for @count of them. */
+static int resize(struct nodes *nodes, size_t count)
+{
+	struct fgv_node **list = realloc(nodes->list, (count + 1) * sizeof(struct fgv_node *));
+	cudaGraphEdgeData *edges = realloc(nodes->edges, (count + 1) * sizeof(*edges));
+
+	if (list)
+		nodes->list = list;
+	if (edges)
+		nodes->edges = edges;
+	return list && edges ? 0 : -ENOMEM;
+}
+
+static void append(struct nodes *nodes, struct fgv_node *node, const cudaGraphEdgeData *edge)
+{
+	const cudaGraphEdgeData ordinary = {0};
+
+	nodes->edges[nodes->count] = edge ? *edge : ordinary;
+	nodes->list[nodes->count++] = node;
+}
+
+int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaGraphEdgeData *edges,
+		  size_t count)
+{
+	if (resize(nodes, count))
+		return -ENOMEM;
+	nodes->count = 0;
+	for (size_t i = 0; i < count; i++)
+		append(nodes, list[i], edges ? &edges[i] : NULL);
+	return 0;
+}
+
+static bool has_node(const struct nodes *nodes, const struct fgv_node *node)
+{
+	for (size_t i = 0; i < nodes->count; i++) {
+		if (nodes->list[i] == node)
+			return true;
+	}
+	return false;
+}
+
+int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
+{
+	if (resize(nodes, nodes->count + more->count))
+		return -ENOMEM;
+	for (size_t i = 0; i < more->count; i++) {
+		if (!has_node(nodes, more->list[i]))
+			append(nodes, more->list[i], &more->edges[i]);
+	}
+	return 0;
+}
+
+void fgv_nodes_hasten(struct nodes *nodes)
+{
+	for (size_t i = 0; i < nodes->count; i++) {
+		if (nodes->list[i]->work.params.type == cudaGraphNodeTypeKernel &&
+		    fgv_edges_are_plain(&nodes->edges[i], 1))
+			nodes->edges[i] = (cudaGraphEdgeData){
+				.from_port = cudaGraphKernelNodePortProgrammatic,
+				.type = cudaGraphDependencyTypeProgrammatic,
+			};
+	}
+}
