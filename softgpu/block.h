@@ -20,6 +20,8 @@ const struct insn *fgv_softgpu_join(struct warp *w);
 const struct insn *fgv_softgpu_exit(struct warp *w);
 /* A record for a call, NULL where calls nest too deep. */
 struct call_record *fgv_softgpu_take_call(struct warp *w);
+/* Where the split that runs may have a frame for what it calls; the end of memory is not seen. */
+uint32_t fgv_softgpu_place_frame(const struct warp *w, const struct code *callee);
 const struct insn *fgv_softgpu_yield(struct warp *w, const struct insn *next);
 const struct insn *fgv_softgpu_store_later(struct warp *w, const struct insn *store);
 

@@ -16,7 +16,7 @@
 #define PARAMS_MAX	  32764u       /* bytes of a kernel's parameters */
 #define STATIC_SHARED_MAX (64u << 10)
 /* Where calls may nest without a bound: bytes of registers per warp and of local memory. */
-#define DEEP_FRAMES (1u << 20)
+#define DEEP_FRAMES (8u << 20) /* of all lanes */
 #define DEEP_LOCAL  (16u << 10)
 
 enum symbol_kind {

@@ -35,6 +35,7 @@
 #define VECTOR_MAX   4	 /* elements of one memory access */
 #define WARPS_MAX    32	 /* 1024 threads */
 #define CALLS_MAX    256 /* nested calls of one split */
+#define CALL_RECORDS 4096 /* calls of all splits of a warp */
 #define TURN_BRANCHES 4096 /* backward branches until another warp gets its turn */
 
 /* Windows of the generic address space, above all that a process can map. */
@@ -150,7 +151,7 @@ struct call_site {
 struct call_record {
 	struct call_record *caller;
 	const struct code *code;
-	uint32_t frame; /* in w->frames */
+	uint32_t frame; /* in w->frames, behind the caller's */
 	uint32_t local; /* in local memory */
 	const struct call_site *site;
 	const struct insn *resume;
@@ -202,7 +203,7 @@ struct warp {
 	struct split splits[SPLITS_MAX];
 	struct call_record *free_calls;
 	uint32_t calls_used; /* those behind were never in use */
-	struct call_record calls[CALLS_MAX];
+	struct call_record calls[CALL_RECORDS];
 };
 
 struct barrier {

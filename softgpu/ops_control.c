@@ -113,7 +113,7 @@ static const struct insn *call(struct warp *w, const struct insn *in, const stru
 	struct split *s = &w->splits[w->split];
 	struct call_record *caller = s->call;
 	struct call_record *r;
-	u32 frame = caller->frame + caller->code->frame_bytes;
+	u32 frame = fgv_softgpu_place_frame(w, callee);
 	u32 local = caller->local + caller->code->local_bytes;
 
 	if (callee->frame_bytes > w->block->frame_bytes - frame ||

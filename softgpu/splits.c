@@ -92,9 +92,41 @@ struct call_record *fgv_softgpu_take_call(struct warp *w)
 
 	if (r)
 		w->free_calls = r->caller;
-	else if (w->calls_used < CALLS_MAX)
+	else if (w->calls_used < CALL_RECORDS)
 		r = &w->calls[w->calls_used++];
 	return r;
+}
+
+/* Frames lie one behind the other along a chain of calls. */
+static const struct call_record *find_in_the_way(const struct warp *w, uint32_t frame,
+						 const struct code *callee)
+{
+	for (unsigned i = 0; i < w->splits_used; i++) {
+		const struct split *s = &w->splits[i];
+
+		for (const struct call_record *r = s->state == SPLIT_FREE ? NULL : s->call;
+		     r && r->frame + r->code->frame_bytes > frame; r = r->caller) {
+			if (r->frame < (uint64_t)frame + callee->frame_bytes &&
+			    (r->frame != frame || r->code != callee))
+				return r;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A frame has a row of all lanes for each register, and each function rows of its own. So lanes
+ * that are in one function may share a frame, and lanes in different ones must not.
+ */
+uint32_t fgv_softgpu_place_frame(const struct warp *w, const struct code *callee)
+{
+	const struct call_record *caller = w->splits[w->split].call;
+	const struct call_record *r;
+	uint32_t frame = caller->frame + caller->code->frame_bytes;
+
+	while ((r = find_in_the_way(w, frame, callee)))
+		frame = r->frame + r->code->frame_bytes;
+	return frame;
 }
 
 const struct insn *fgv_softgpu_join(struct warp *w)

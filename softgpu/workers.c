@@ -14,6 +14,7 @@
 
 /* Vector loads may look a little behind the end of what they use. */
 #define SLACK_BYTES 4096
+#define FRAMES_MAX  (1u << 30) /* registers of all that a warp calls */
 
 static bool ensure(struct area *area, size_t bytes)
 {
@@ -49,6 +50,16 @@ static void release_areas(struct worker *worker)
 	release_area(&worker->warps);
 }
 
+/* Of a warp: what a kernel calls may be called by each lane on a way of its own. */
+static uint32_t frames_bytes(const struct code *code)
+{
+	uint64_t called = code->frame_total - code->frame_bytes;
+
+	if (!code->deep)
+		called = fgv_min_u64(called * LANES, FRAMES_MAX);
+	return (uint32_t)fgv_align_up(code->frame_bytes + called, 64);
+}
+
 /* Sets a worker's block up for a kernel. */
 static bool prepare(struct worker *worker, const struct job *job)
 {
@@ -63,7 +74,7 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->threads = launch->block[0] * launch->block[1] * launch->block[2];
 	warps = b->warps_count = (b->threads + LANES - 1) / LANES;
 	b->local_bytes = code->local_total;
-	b->frame_bytes = (uint32_t)fgv_align_up(code->frame_total, 64);
+	b->frame_bytes = frames_bytes(code);
 	b->dynamic_bytes = launch->dynamic_bytes;
 	b->shared_bytes = launch->dynamic_bytes ? code->dynamic_base + launch->dynamic_bytes
 						: code->shared_bytes;
