@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -68,8 +67,6 @@ static void exec_vgpu(int control_fd, int log_fd)
 		_exit(127);
 	if (control_fd == FGV_CONTROL_FD)
 		fcntl(control_fd, F_SETFD, 0);
-	/* ThreadSanitizer sleeps for a second at every end; no time for that. */
-	setenv("TSAN_OPTIONS", "atexit_sleep_ms=0", 0);
 	execl(FGV_TEST_VGPU, "fairgv-vgpu", (char *)NULL);
 	_exit(127);
 }
