@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "frontend/client/errlog.h"
 
 struct error {
 	int code;
@@ -39,6 +40,12 @@ cudaError_t fgv_error_from(CUresult res)
 	default:
 		return find((int)res) ? (cudaError_t)res : cudaErrorUnknown;
 	}
+}
+
+void fgv_error_keep(cudaError_t error, const char *call)
+{
+	fgv_thread_self.last_error = error;
+	fgv_errlog_add(error, call);
 }
 
 const char *fgv_error_name(cudaError_t code)

@@ -16,13 +16,18 @@
 cudaError_t fgv_error_from(CUresult res);
 
 /*
- * Notes @error as this thread's last error, unless it is none, or cudaErrorNotReady,
- * which CUDA does not count as one. Returns it.
+ * Notes @error as this thread's last error, and logs that the function at hand returns it, unless
+ * it is none, or cudaErrorNotReady, which CUDA does not count as one. Returns it.
  */
-static inline cudaError_t fgv_error_set(cudaError_t error)
+#define fgv_error_set(error) fgv_error_note((error), __func__)
+
+/* For fgv_error_set(); @call stays. */
+void fgv_error_keep(cudaError_t error, const char *call);
+
+static inline cudaError_t fgv_error_note(cudaError_t error, const char *call)
 {
 	if (__builtin_expect(error != cudaSuccess, 0) && error != cudaErrorNotReady)
-		fgv_thread_self.last_error = error;
+		fgv_error_keep(error, call);
 	return error;
 }
 

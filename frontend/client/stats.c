@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "frontend/client/errlog.h"
 #include "frontend/client/lane.h"
 
 struct totals {
@@ -30,6 +31,7 @@ void fgv_stats_unsupported(struct fgv_unsupported *unsupported)
 {
 	struct fgv_unsupported *head;
 
+	fgv_errlog_add_missing(unsupported->name);
 	if (__atomic_fetch_add(&unsupported->calls, 1, __ATOMIC_RELAXED))
 		return;
 	head = __atomic_load_n(&state.unsupported, __ATOMIC_RELAXED);

@@ -30,6 +30,7 @@ struct fgv_thread {
 	uint32_t default_stream; /* the host's handle of this thread's own; 0: none yet */
 	uint32_t watched;	 /* fgv_thread_watch() was called */
 	uint32_t forbidden;	 /* CUDA must not be called: the thread can get no lane */
+	uint32_t in_errlog;	 /* it is in a callback of the log (errlog.h) */
 	/* Takes what this thread puts into any stream (libcudart/capture.h); NULL: nothing does. */
 	struct fgv_recorder *recorder;
 	int capture_mode; /* an enum cudaStreamCaptureMode; 0 is the default */

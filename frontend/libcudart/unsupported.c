@@ -8,5 +8,5 @@
 int fgv_unsupported_call(struct fgv_unsupported *unsupported)
 {
 	fgv_stats_unsupported(unsupported);
-	return fgv_error_set(cudaErrorNotSupported);
+	return fgv_error_note(cudaErrorNotSupported, unsupported->name);
 }

@@ -1,0 +1,182 @@
+/*
+ * Messages are kept as what they say, and made text when somebody reads them: most programs that
+ * have errors never ask.
+ */
+#define _GNU_SOURCE
+#include "frontend/client/errlog.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "frontend/client/errors.h"
+
+/* What cuda12.c's functions are called among us. */
+#define PREFIX_12 "fgv_12_"
+
+struct message {
+	struct timespec time; /* of day */
+	uint32_t thread;
+	cudaError_t error; /* cudaSuccess: @name is what FairGV has not */
+	const char *name;
+};
+
+struct fgv_errlog_listener {
+	struct fgv_errlog_listener *next;
+	fgv_errlog_callback callback;
+	void *data;
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	struct message messages[FGV_ERRLOG_MESSAGES]; /* by number, over and over */
+	uint32_t end;
+	uint32_t count;
+	struct fgv_errlog_listener *listeners;
+} state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t write_line(const struct message *message, char line[FGV_ERRLOG_LINE])
+{
+	char what[FGV_ERRLOG_LINE];
+	struct tm day;
+	int len;
+
+	localtime_r(&message->time.tv_sec, &day);
+	if (message->error)
+		snprintf(what, sizeof(what), "Returning %d (%s) from %s", (int)message->error,
+			 fgv_error_name(message->error), message->name);
+	else
+		snprintf(what, sizeof(what), "FairGV does not support %s", message->name);
+	len = snprintf(line, FGV_ERRLOG_LINE, "[%02d:%02d:%02d.%03ld][%u][CUDA][E] %.150s\n",
+		       day.tm_hour, day.tm_min, day.tm_sec, message->time.tv_nsec / 1000000,
+		       message->thread, what);
+	return (size_t)len;
+}
+
+/* The @index-th listener; false: there are less. */
+static bool find_listener(unsigned index, struct fgv_errlog_listener *found)
+{
+	const struct fgv_errlog_listener *each;
+
+	pthread_mutex_lock(&state.mutex);
+	each = state.listeners;
+	while (each && index--)
+		each = each->next;
+	if (each)
+		*found = *each;
+	pthread_mutex_unlock(&state.mutex);
+	return each;
+}
+
+static void tell(const struct message *message)
+{
+	struct fgv_errlog_listener listener;
+	char line[FGV_ERRLOG_LINE];
+
+	fgv_thread_self.in_errlog = true;
+	for (unsigned i = 0; find_listener(i, &listener); i++) {
+		size_t len = write_line(message, line) - 1;
+
+		line[len] = '\0';
+		listener.callback(listener.data, cudaLogLevelError, line, len);
+	}
+	fgv_thread_self.in_errlog = false;
+}
+
+static void add(struct message *message)
+{
+	bool is_heard;
+
+	if (fgv_thread_self.in_errlog)
+		return;
+	clock_gettime(CLOCK_REALTIME, &message->time);
+	message->thread = (uint32_t)gettid();
+	pthread_mutex_lock(&state.mutex);
+	state.messages[state.end++ % FGV_ERRLOG_MESSAGES] = *message;
+	if (state.count < FGV_ERRLOG_MESSAGES)
+		state.count++;
+	is_heard = state.listeners;
+	pthread_mutex_unlock(&state.mutex);
+	if (is_heard)
+		tell(message);
+}
+
+void fgv_errlog_add(cudaError_t error, const char *call)
+{
+	size_t prefix = strncmp(call, PREFIX_12, strlen(PREFIX_12)) ? 0 : strlen(PREFIX_12);
+	struct message message = {.error = error, .name = call + prefix};
+
+	add(&message);
+}
+
+void fgv_errlog_add_missing(const char *what)
+{
+	struct message message = {.name = what};
+
+	add(&message);
+}
+
+uint32_t fgv_errlog_first(void)
+{
+	uint32_t first;
+
+	pthread_mutex_lock(&state.mutex);
+	first = state.end - state.count;
+	pthread_mutex_unlock(&state.mutex);
+	return first;
+}
+
+uint32_t fgv_errlog_end(void)
+{
+	uint32_t end;
+
+	pthread_mutex_lock(&state.mutex);
+	end = state.end;
+	pthread_mutex_unlock(&state.mutex);
+	return end;
+}
+
+size_t fgv_errlog_line(uint32_t number, char line[FGV_ERRLOG_LINE])
+{
+	struct message message;
+	bool is_kept;
+
+	pthread_mutex_lock(&state.mutex);
+	is_kept = number - (state.end - state.count) < state.count;
+	message = state.messages[number % FGV_ERRLOG_MESSAGES];
+	pthread_mutex_unlock(&state.mutex);
+	return is_kept ? write_line(&message, line) : 0;
+}
+
+struct fgv_errlog_listener *fgv_errlog_listen(fgv_errlog_callback callback, void *data)
+{
+	struct fgv_errlog_listener *made = malloc(sizeof(*made));
+
+	if (!made)
+		return NULL;
+	pthread_mutex_lock(&state.mutex);
+	*made = (struct fgv_errlog_listener){state.listeners, callback, data};
+	state.listeners = made;
+	pthread_mutex_unlock(&state.mutex);
+	return made;
+}
+
+int fgv_errlog_unlisten(struct fgv_errlog_listener *listener)
+{
+	struct fgv_errlog_listener **link = &state.listeners;
+
+	pthread_mutex_lock(&state.mutex);
+	while (*link && *link != listener)
+		link = &(*link)->next;
+	listener = *link;
+	if (listener)
+		*link = listener->next;
+	pthread_mutex_unlock(&state.mutex);
+	free(listener);
+	return listener ? 0 : -ENOENT;
+}
