@@ -180,3 +180,13 @@ int fgv_errlog_unlisten(struct fgv_errlog_listener *listener)
 	free(listener);
 	return listener ? 0 : -ENOENT;
 }
+
+void fgv_errlog_fork_begin(void)
+{
+	pthread_mutex_lock(&state.mutex);
+}
+
+void fgv_errlog_fork_end(void)
+{
+	pthread_mutex_unlock(&state.mutex);
+}

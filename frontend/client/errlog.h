@@ -36,4 +36,8 @@ struct fgv_errlog_listener *fgv_errlog_listen(fgv_errlog_callback callback, void
 /* -ENOENT. Another thread may be in the callback still. */
 int fgv_errlog_unlisten(struct fgv_errlog_listener *listener);
 
+/* Around a fork: the child, which has errors and no CUDA, must not find the log locked. */
+void fgv_errlog_fork_begin(void);
+void fgv_errlog_fork_end(void);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "frontend/client/connect.h"
+#include "frontend/client/errlog.h"
 #include "frontend/client/hostmem.h"
 #include "frontend/client/stats.h"
 #include "shmring/spin.h"
@@ -28,10 +29,12 @@ static void fork_prepare(void)
 {
 	pthread_mutex_lock(&state.mutex);
 	fgv_hostmem_fork_begin();
+	fgv_errlog_fork_begin();
 }
 
 static void fork_parent(void)
 {
+	fgv_errlog_fork_end();
 	fgv_hostmem_fork_end(false);
 	pthread_mutex_unlock(&state.mutex);
 }
@@ -42,6 +45,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
+	fgv_errlog_fork_end();
 	fgv_hostmem_fork_end(true);
 	if (state.connected) {
 		__atomic_store_n(&state.client.ended, CUDA_ERROR_NOT_INITIALIZED, __ATOMIC_RELAXED);
