@@ -163,6 +163,7 @@ static void init_warp(struct block *block, struct warp *w, uint32_t index, const
 void fgv_softgpu_block_start(struct block *block, const struct code *code)
 {
 	block->alive = block->threads;
+	block->yields = 0;
 	block->fault = CUDA_SUCCESS;
 	memset(block->barriers, 0, sizeof(block->barriers));
 	for (unsigned id = 0; id < BARRIERS; id++)
@@ -215,15 +216,4 @@ CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code)
 	if (!progress)
 		return deadlock(block, code);
 	return block->alive ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-}
-
-CUresult fgv_softgpu_block_run(struct block *block, const struct code *code)
-{
-	CUresult result;
-
-	fgv_softgpu_block_start(block, code);
-	do {
-		result = fgv_softgpu_block_turn(block, code);
-	} while (result == CUDA_ERROR_NOT_READY);
-	return result;
 }

@@ -21,6 +21,10 @@
 #define CAPABILITY_MAJOR   8
 #define CAPABILITY_MINOR   0
 #define SHARED_MAX	   (163u << 10) /* bytes of shared memory per block */
+/* What a multiprocessor has room for. */
+#define SM_BLOCKS  32
+#define SM_THREADS 2048
+#define SM_SHARED  (SHARED_MAX + RESERVED_SHARED)
 #define SHARED_DEFAULT_MAX (48u << 10)
 /* There is no such cache: what programs ask of it is kept, and changes nothing. */
 #define L2_BYTES	   (4u << 20)

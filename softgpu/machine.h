@@ -247,6 +247,7 @@ struct block {
 	uint32_t ctaid[3];
 	/* The block's own. */
 	uint32_t alive; /* threads */
+	uint32_t yields; /* turns that its warps had to end for others */
 	struct barrier barriers[BARRIERS];
 	struct memory_view view;
 	CUresult fault;
@@ -327,10 +328,10 @@ void fgv_softgpu_barriers_check(struct block *block);
 const struct insn *fgv_softgpu_gather(struct warp *w, const struct insn *in);
 /* Picks another split of the warp to run: its place, or NULL. */
 const struct insn *fgv_softgpu_switch_split(struct warp *w);
-/* Runs a block to its end; the fault, or CUDA_SUCCESS. */
-CUresult fgv_softgpu_block_run(struct block *block, const struct code *code);
-
-/* The same in turns, between which others run: CUDA_ERROR_NOT_READY while it is not at its end. */
+/*
+ * A block runs in turns, between which others may: CUDA_ERROR_NOT_READY while it is not at its
+ * end, then the fault, or CUDA_SUCCESS.
+ */
 void fgv_softgpu_block_start(struct block *block, const struct code *code);
 CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code);
 

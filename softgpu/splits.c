@@ -281,6 +281,7 @@ bool fgv_softgpu_let_waiting_go(struct warp *w)
 const struct insn *fgv_softgpu_yield(struct warp *w, const struct insn *next)
 {
 	w->splits[w->split].pc = next;
+	w->block->yields++;
 	fgv_softgpu_let_waiting_go(w);
 	return NULL;
 }

@@ -14,6 +14,7 @@
 
 /* Vector loads may look a little behind the end of what they use. */
 #define SLACK_BYTES 4096
+#define PATIENCE_YIELDS 16
 #define FRAMES_MAX  (1u << 30) /* registers of all that a warp calls */
 
 static bool ensure(struct area *area, size_t bytes)
@@ -165,24 +166,100 @@ static void place(struct block *b, uint64_t n)
 	b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
 }
 
+static bool start_next(struct worker *worker, struct job *job)
+{
+	uint64_t n = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+
+	if (n >= job->blocks)
+		return false;
+	place(&worker->block, n);
+	fgv_softgpu_block_start(&worker->block, job->launch->code);
+	return true;
+}
+
+/* false: it can do nothing, as no block is left for it. */
+static bool take_turn(struct worker *worker, struct job *job)
+{
+	CUresult result;
+
+	if (!worker->block.alive && !start_next(worker, job))
+		return false;
+	result = fgv_softgpu_block_turn(&worker->block, job->launch->code);
+	if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+		give_up(worker, job, result);
+	return true;
+}
+
+static bool is_tired(const struct worker *worker, const struct job *job)
+{
+	return worker->block.yields >= PATIENCE_YIELDS &&
+	       __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->blocks;
+}
+
+/* How many blocks of a kernel a multiprocessor has at once. */
+static unsigned seats_of(const struct block *b)
+{
+	uint32_t shared = b->shared_bytes + (b->reserved_bytes ? 0 : RESERVED_SHARED);
+	uint32_t seats = SM_THREADS / (b->warps_count * LANES);
+
+	return (unsigned)fgv_min_u64(fgv_min_u64(seats, SM_SHARED / shared), SM_BLOCKS);
+}
+
+static struct worker *add_seat(const struct worker *worker, const struct job *job)
+{
+	struct worker *seat = calloc(1, sizeof(*seat));
+
+	if (!seat)
+		return NULL;
+	seat->gpu = worker->gpu;
+	seat->index = worker->index;
+	if (prepare(seat, job))
+		return seat;
+	release_areas(seat);
+	free(seat);
+	return NULL;
+}
+
+/*
+ * A block that takes long may wait for one that has not begun: programs with a barrier of their
+ * own, or a chain from block to block, count on all being there that a device has at once. So
+ * each time the last one takes long, another gets a seat beside it, and they take turns.
+ */
+static void run_beside(struct worker *worker, struct job *job)
+{
+	struct worker *seats[SM_BLOCKS] = {worker};
+	unsigned max = seats_of(&worker->block);
+	unsigned used = 1;
+	bool any = true;
+
+	while (any && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
+		any = false;
+		for (unsigned i = 0; i < used; i++)
+			any |= take_turn(seats[i], job);
+		if (used >= max || !is_tired(seats[used - 1], job))
+			continue;
+		seats[used] = add_seat(worker, job);
+		if (seats[used])
+			used++;
+		else
+			max = used;
+	}
+	while (--used > 0) {
+		release_areas(seats[used]);
+		free(seats[used]);
+	}
+}
+
 static void run_blocks(struct worker *worker, struct job *job)
 {
-	struct block *b = &worker->block;
-
 	if (!prepare(worker, job)) {
 		refuse(worker, job);
 		return;
 	}
-	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
-		uint64_t n = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
-		CUresult result;
-
-		if (n >= job->blocks)
-			return;
-		place(b, n);
-		result = fgv_softgpu_block_run(b, job->launch->code);
-		if (result != CUDA_SUCCESS)
-			give_up(worker, job, result);
+	worker->block.alive = 0;
+	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED) && take_turn(worker, job)) {
+		if (worker->block.alive && is_tired(worker, job))
+			return run_beside(worker, job);
 	}
 }
 
