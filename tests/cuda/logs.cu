@@ -92,6 +92,26 @@ static void cut_short(void)
 	cudaGetLastError();
 }
 
+/* More than the log keeps: the last are there, and the program is up to date. */
+static void too_many(void)
+{
+	static char text[ROOM + 1], last[ROOM + 1];
+	cudaLogIterator from, at, end;
+	size_t size = ROOM, more = ROOM;
+
+	CUDA(cudaLogsCurrent(&from, 0));
+	for (int i = 0; i < 300; i++)
+		fail();
+	CUDA(cudaLogsCurrent(&at, 0));
+	fail();
+	CUDA(cudaLogsCurrent(&end, 0));
+	CUDA(cudaLogsDumpToMemory(&from, text, &size, 0));
+	EXPECT(from == end);
+	EXPECT(count_lines(text) >= 50 && count_lines(text) < 300);
+	CUDA(cudaLogsDumpToMemory(&at, last, &more, 0));
+	EXPECT(more > 0 && more < size && !strcmp(text + size - more, last));
+}
+
 static void to_file(void)
 {
 	static char text[ROOM + 1], written[ROOM + 1];
@@ -153,6 +173,7 @@ int main(void)
 {
 	dumped();
 	cut_short();
+	too_many();
 	to_file();
 	callbacks();
 	wrong_uses();
