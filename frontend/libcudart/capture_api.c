@@ -26,7 +26,7 @@ struct named_nodes {
 	size_t count;
 };
 
-/* What edges say of a node that is to come: as if it were a kernel, which may have any. */
+/* What the node to come is, CUDA does not mind. */
 static cudaError_t check_named(const struct fgv_graph *graph, const struct fgv_node *node,
 			       const cudaGraphEdgeData *edge)
 {
@@ -259,6 +259,8 @@ static cudaError_t tell_locked(uint32_t handle, const struct capture_info *wante
 	*wanted->status = status_of(stream);
 	if (*wanted->status != cudaStreamCaptureStatusActive)
 		return cudaSuccess;
+	if (wanted->edges && !wanted->dependencies)
+		return cudaErrorInvalidValue;
 	if (wanted->id)
 		*wanted->id = stream->capture->id;
 	if (wanted->graph)
@@ -272,7 +274,7 @@ static cudaError_t tell(cudaStream_t stream, const struct capture_info *wanted)
 	bool blocking;
 	cudaError_t error;
 
-	if (!wanted->status || (wanted->edges && !wanted->dependencies))
+	if (!wanted->status)
 		return cudaErrorInvalidValue;
 	error = handle_of(stream, &handle, &blocking);
 	if (error)

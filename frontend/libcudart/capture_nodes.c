@@ -45,31 +45,40 @@ int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaG
 	return 0;
 }
 
-static bool has_node(const struct nodes *nodes, const struct fgv_node *node)
+/* How @node is waited for; NULL: not at all. */
+static cudaGraphEdgeData *find(const struct nodes *nodes, const struct fgv_node *node)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
 		if (nodes->list[i] == node)
-			return true;
+			return &nodes->edges[i];
 	}
-	return false;
+	return NULL;
+}
+
+/* Of two ways to wait for a node, what comes later in it: ports are numbered from its end. */
+static void merge(struct nodes *nodes, struct fgv_node *node, const cudaGraphEdgeData *edge)
+{
+	cudaGraphEdgeData *found = find(nodes, node);
+
+	if (!found)
+		append(nodes, node, edge);
+	else if (edge->from_port < found->from_port)
+		*found = *edge;
 }
 
 int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
 {
 	if (resize(nodes, nodes->count + more->count))
 		return -ENOMEM;
-	for (size_t i = 0; i < more->count; i++) {
-		if (!has_node(nodes, more->list[i]))
-			append(nodes, more->list[i], &more->edges[i]);
-	}
+	for (size_t i = 0; i < more->count; i++)
+		merge(nodes, more->list[i], &more->edges[i]);
 	return 0;
 }
 
 void fgv_nodes_hasten(struct nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
-		if (nodes->list[i]->work.params.type == cudaGraphNodeTypeKernel &&
-		    fgv_edges_are_plain(&nodes->edges[i], 1))
+		if (nodes->list[i]->work.params.type == cudaGraphNodeTypeKernel)
 			nodes->edges[i] = (cudaGraphEdgeData){
 				.from_port = cudaGraphKernelNodePortProgrammatic,
 				.type = cudaGraphDependencyTypeProgrammatic,

@@ -55,7 +55,7 @@ bool fgv_capture_has_blocking(void);
 /* -ENOMEM. @edges NULL: ordinary ones. */
 int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaGraphEdgeData *edges,
 		  size_t count);
-/* Those of @more that are not there yet are added. */
+/* Adds @more, too; what is waited for in two ways, is so in the stricter one. */
 int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more);
 /* The kernels among them may be overtaken by who waits for them, as soon as they allow it. */
 void fgv_nodes_hasten(struct nodes *nodes);

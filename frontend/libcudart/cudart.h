@@ -59,9 +59,10 @@ cudaError_t fgv_event_check(cudaEvent_t event, int flags);
 
 /*
  * Records @event behind the kernel that was just launched in @stream. Who waits for it in a capture
- * waits for what @port of the kernel's node says.
+ * waits for the kernel's node as @edge says.
  */
-cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream, unsigned char port);
+cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream,
+				    const cudaGraphEdgeData *edge);
 
 /* cudaErrorInvalidDevice unless the session has device @device. */
 cudaError_t fgv_device_check(int device);

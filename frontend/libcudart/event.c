@@ -130,17 +130,18 @@ cudaError_t fgv_event_check(cudaEvent_t event, int flags)
 
 	if (!find(event, &info))
 		return cudaErrorInvalidResourceHandle;
-	if (flags || !(info.flags & cudaEventDisableTiming))
+	if (flags & ~cudaEventRecordExternal)
 		return cudaErrorInvalidValue;
-	return cudaSuccess;
+	if (flags && fgv_capture_is_used())
+		return FGV_NOT_SUPPORTED("external events of launches in a capture");
+	if (flags)
+		return cudaErrorIllegalState;
+	return info.flags & cudaEventDisableTiming ? cudaSuccess : cudaErrorNotSupported;
 }
 
-cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream, unsigned char port)
+cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream,
+				    const cudaGraphEdgeData *edge)
 {
-	const cudaGraphEdgeData edge = {
-		.from_port = port,
-		.type = cudaGraphDependencyTypeProgrammatic,
-	};
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
 	bool captured = false;
@@ -152,7 +153,7 @@ cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream, unsi
 	error = find(event, &info) ? fgv_stream_handle(lane, stream, &handle)
 				   : cudaErrorInvalidResourceHandle;
 	if (!error)
-		error = fgv_capture_record_event(lane, info.handle, &edge, &captured);
+		error = fgv_capture_record_event(lane, info.handle, edge, &captured);
 	if (!error && !captured)
 		error = fgv_error_from(fgv_post_event_record(lane, info.handle, handle));
 	fgv_lane_leave(lane);

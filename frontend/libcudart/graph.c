@@ -116,8 +116,6 @@ cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before,
 
 	if (node == before || node->graph != before->graph || fgv_node_edge(node, before))
 		return cudaErrorInvalidValue;
-	if (edge && !fgv_edge_is_good(edge, before->work.params.type, node->work.params.type))
-		return cudaErrorInvalidValue;
 	if (!make_room_before(node))
 		return cudaErrorMemoryAllocation;
 	node->edges[node->before_count] = edge ? *edge : ordinary;
@@ -145,7 +143,6 @@ cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *befor
 	if (!made)
 		return cudaErrorMemoryAllocation;
 	made->graph = graph;
-	made->work.params.type = work->params.type;
 	error = add_all_before(made, before, edges, before_count);
 	if (!error && graph->name) {
 		made->name = fgv_object_create_for(FGV_OBJECT_NODE, made);

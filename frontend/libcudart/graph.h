@@ -79,7 +79,7 @@ cudaError_t fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *befor
 			  const struct fgv_work *work, struct fgv_node **node);
 void fgv_node_destroy(struct fgv_node *node);
 
-/* @edge NULL: an ordinary one. cudaErrorInvalidValue if there is an edge, or can't be this one. */
+/* @edge NULL: an ordinary one. cudaErrorInvalidValue if there is an edge, or can't be one. */
 cudaError_t fgv_node_add_before(struct fgv_node *node, struct fgv_node *before,
 				const cudaGraphEdgeData *edge);
 void fgv_node_remove_before(struct fgv_node *node, const struct fgv_node *before);

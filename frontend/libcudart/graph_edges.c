@@ -212,6 +212,8 @@ static cudaError_t change_edge(const struct fgv_graph *graph, cudaGraphNode_t fr
 
 	if (!from || !to || from->graph != graph || to->graph != graph)
 		return cudaErrorInvalidValue;
+	if (add && data && !fgv_edge_is_good(data, from->work.params.type, to->work.params.type))
+		return cudaErrorInvalidValue;
 	if (add)
 		return fgv_node_add_before(to, from, data);
 	if (fgv_graph_has_memory(graph))

@@ -253,13 +253,14 @@ static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attrib
 		return cudaSuccess;
 	case cudaLaunchAttributeProgrammaticEvent:
 		launch->event = attribute->val.programmaticEvent.event;
-		launch->event_port = attribute->val.programmaticEvent.triggerAtBlockStart
-					     ? cudaGraphKernelNodePortLaunchCompletion
-					     : cudaGraphKernelNodePortProgrammatic;
+		launch->event_edge.type = cudaGraphDependencyTypeProgrammatic;
+		launch->event_edge.from_port = attribute->val.programmaticEvent.triggerAtBlockStart
+						       ? cudaGraphKernelNodePortLaunchCompletion
+						       : cudaGraphKernelNodePortProgrammatic;
 		return fgv_event_check(launch->event, attribute->val.programmaticEvent.flags);
 	case cudaLaunchAttributeLaunchCompletionEvent:
 		launch->event = attribute->val.launchCompletionEvent.event;
-		launch->event_port = cudaGraphKernelNodePortLaunchCompletion;
+		launch->event_edge.from_port = cudaGraphKernelNodePortLaunchCompletion;
 		return fgv_event_check(launch->event, attribute->val.launchCompletionEvent.flags);
 	default:
 		return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id,
@@ -303,7 +304,7 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 	launch.args = args;
 	error = launch_kernel(func, &launch);
 	if (!error && launch.event)
-		error = fgv_event_record_behind(launch.event, launch.stream, launch.event_port);
+		error = fgv_event_record_behind(launch.event, launch.stream, &launch.event_edge);
 	return error;
 }
 

@@ -22,9 +22,9 @@ struct fgv_launch {
 	bool in_clusters; /* of so many blocks, placed so: */
 	uint32_t cluster[3];
 	enum cudaClusterSchedulingPolicy policy;
-	bool early;	   /* need not wait for the end of the kernel before it */
-	cudaEvent_t event; /* to be recorded once it has come so far; NULL: none */
-	unsigned char event_port;
+	bool early;		      /* need not wait for the end of the kernel before it */
+	cudaEvent_t event;	      /* to be recorded once it has come so far; NULL: none */
+	cudaGraphEdgeData event_edge; /* of who waits for that in a capture */
 };
 
 /* What @config asks for; without arguments. */

@@ -173,6 +173,51 @@ static void set_by_hand(struct fixture *f)
 	run(f, graph, 2);
 }
 
+/* Of two ways to wait for a kernel the stricter counts; and what comes need not be a kernel. */
+static void merged(struct fixture *f)
+{
+	const cudaLaunchAttribute yes = may_overtake(1);
+	cudaGraphNode_t first;
+	cudaGraph_t graph;
+
+	begin(f);
+	launch(f, f->stream, 0, NULL);
+	first = last_of(f->stream);
+	CUDA(cudaStreamUpdateCaptureDependencies(f->stream, &first, &early, 1,
+						 cudaStreamSetCaptureDependencies));
+	CUDA(cudaStreamUpdateCaptureDependencies(f->stream, &first, NULL, 1,
+						 cudaStreamAddCaptureDependencies));
+	launch(f, f->stream, 1, NULL);
+	first = last_of(f->stream);
+	CUDA(cudaStreamUpdateCaptureDependencies(f->stream, &first, &early, 1,
+						 cudaStreamAddCaptureDependencies));
+	launch(f, f->stream, 2, NULL);
+	first = last_of(f->stream);
+	CUDA(cudaStreamUpdateCaptureDependencies(f->stream, &first, &earliest, 1,
+						 cudaStreamSetCaptureDependencies));
+	launch(f, f->stream, 3, &yes);
+	CUDA(cudaStreamEndCapture(f->stream, &graph));
+	EXPECT_EQ(1, count_edges(graph, early));
+	EXPECT_EQ(2, count_edges(graph, ordinary));
+	run(f, graph, 4);
+}
+
+static void before_memset(struct fixture *f)
+{
+	const cudaLaunchAttribute attribute = records(f->event, 0);
+	cudaGraph_t graph;
+
+	begin(f);
+	launch(f, f->stream, 0, &attribute);
+	CUDA(cudaStreamWaitEvent(f->other, f->event, 0));
+	CUDA(cudaMemsetAsync(f->places + 1, 0, sizeof(int), f->other));
+	CUDA(cudaEventRecord(f->back, f->other));
+	CUDA(cudaStreamWaitEvent(f->stream, f->back, 0));
+	CUDA(cudaStreamEndCapture(f->stream, &graph));
+	EXPECT_EQ(1, count_edges(graph, early));
+	run(f, graph, 1);
+}
+
 static void into_graph(struct fixture *f)
 {
 	cudaGraph_t graph, same;
@@ -222,6 +267,8 @@ int main(void)
 	event(&f, 0);
 	event(&f, 1);
 	set_by_hand(&f);
+	merged(&f);
+	before_memset(&f);
 	into_graph(&f);
 	not_captured(&f);
 	CUDA(cudaFree(f.places));
