@@ -5,7 +5,7 @@
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 
-static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDesc *desc)
+static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDesc *desc, int device)
 {
 	CUarray_format format;
 	struct fgv_lane *lane;
@@ -13,6 +13,8 @@ static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDes
 	uint64_t texels;
 	cudaError_t error = fgv_channel_format(desc, &format, &channels);
 
+	if (!error)
+		error = fgv_device_check(device);
 	if (!error)
 		error = fgv_enter(&lane);
 	if (error)
@@ -27,24 +29,9 @@ static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDes
 FGV_EXPORT cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(
 	size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
 {
-	cudaError_t error =
-		maxWidthInElements && fmtDesc ? fgv_device_check(device) : cudaErrorInvalidValue;
-
-	if (!error)
-		error = linear_width(maxWidthInElements, fmtDesc);
-	return fgv_error_set(error);
-}
-
-static cudaError_t check_operations(const unsigned *capabilities,
-				    const enum cudaAtomicOperation *operations, unsigned count)
-{
-	if (!capabilities || !operations || !count)
-		return cudaErrorInvalidValue;
-	for (unsigned i = 0; i < count; i++) {
-		if ((unsigned)operations[i] > cudaAtomicOperationFloatMax)
-			return cudaErrorInvalidValue;
-	}
-	return cudaSuccess;
+	if (!maxWidthInElements || !fmtDesc)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(linear_width(maxWidthInElements, fmtDesc, device));
 }
 
 static cudaError_t host_atomics(unsigned *capabilities, const enum cudaAtomicOperation *operations,
@@ -66,9 +53,9 @@ FGV_EXPORT cudaError_t cudaDeviceGetHostAtomicCapabilities(
 	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
 	int device)
 {
-	cudaError_t error = check_operations(capabilities, operations, count);
+	cudaError_t error = cudaErrorInvalidValue;
 
-	if (!error)
+	if (capabilities && operations && count)
 		error = fgv_device_check(device);
 	if (!error)
 		error = host_atomics(capabilities, operations, count);
@@ -80,10 +67,10 @@ FGV_EXPORT cudaError_t cudaDeviceGetP2PAtomicCapabilities(
 	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
 	int srcDevice, int dstDevice)
 {
-	cudaError_t error = check_operations(capabilities, operations, count);
-
 	(void)srcDevice, (void)dstDevice;
-	return fgv_error_set(error ? error : cudaErrorInvalidDevice);
+	if (!capabilities || !operations || !count)
+		return fgv_error_set(cudaErrorInvalidValue);
+	return fgv_error_set(cudaErrorInvalidDevice);
 }
 
 static cudaError_t flush_writes(enum cudaFlushGPUDirectRDMAWritesTarget target,
