@@ -187,13 +187,11 @@ FGV_EXPORT cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location,
 
 cudaError_t fgv_pool_check_props(const struct cudaMemPoolProps *props)
 {
-	if (props->allocType == cudaMemAllocationTypeInvalid)
-		return cudaErrorInvalidValue;
-	if (props->allocType != cudaMemAllocationTypePinned ||
-	    props->handleTypes != cudaMemHandleTypeNone ||
-	    props->location.type != cudaMemLocationTypeDevice)
-		return FGV_NOT_SUPPORTED("pools of memory of this kind");
-	return fgv_device_check(props->location.id);
+	cudaError_t error = check_place(&props->location, props->allocType);
+
+	if (!error && props->handleTypes != cudaMemHandleTypeNone)
+		return FGV_NOT_SUPPORTED("pools that can be exported");
+	return error;
 }
 
 static cudaError_t create(cudaMemPool_t *pool, const struct cudaMemPoolProps *props)
@@ -292,20 +290,28 @@ FGV_EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaM
 	return fgv_error_set(get_attribute(pool_of(memPool), attr, value));
 }
 
-/* The one device has a pool's memory always, and can't be denied it. */
+static cudaError_t check_access(const struct cudaMemAccessDesc *access)
+{
+	cudaError_t error;
+
+	if (access->location.type == cudaMemLocationTypeHost)
+		return cudaErrorNotSupported;
+	if (access->location.type != cudaMemLocationTypeDevice)
+		return cudaErrorInvalidValue;
+	error = fgv_device_check(access->location.id);
+	if (!error && access->flags != cudaMemAccessFlagsProtReadWrite)
+		error = cudaErrorInvalidDevice;
+	return error;
+}
+
+/* The one device has a pool's memory always, and can't be denied it; the processor never has. */
 cudaError_t fgv_pool_check_access(const struct cudaMemAccessDesc *list, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		cudaError_t error = cudaErrorInvalidValue;
+	cudaError_t error = cudaSuccess;
 
-		if (list[i].location.type == cudaMemLocationTypeDevice)
-			error = fgv_device_check(list[i].location.id);
-		if (!error && list[i].flags != cudaMemAccessFlagsProtReadWrite)
-			error = cudaErrorInvalidValue;
-		if (error)
-			return error;
-	}
-	return cudaSuccess;
+	for (size_t i = 0; i < count && !error; i++)
+		error = check_access(&list[i]);
+	return error;
 }
 
 FGV_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
@@ -316,17 +322,22 @@ FGV_EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool,
 	return fgv_error_set(fgv_pool_check_access(descList, count));
 }
 
+/* The processor has none. */
 static cudaError_t get_access(enum cudaMemAccessFlags *flags, struct fgv_pool *pool,
 			      const struct cudaMemLocation *location)
 {
-	cudaError_t error;
+	cudaError_t error = cudaErrorInvalidValue;
 
-	if (!flags || !location || location->type != cudaMemLocationTypeDevice ||
-	    !fgv_pool_is_valid(pool))
-		return cudaErrorInvalidValue;
-	error = fgv_device_check(location->id);
+	if (!flags || !location || !fgv_pool_is_valid(pool))
+		return error;
+	if (location->type == cudaMemLocationTypeDevice)
+		error = fgv_device_check(location->id);
+	else if (location->type == cudaMemLocationTypeHost)
+		error = cudaSuccess;
 	if (!error)
-		*flags = cudaMemAccessFlagsProtReadWrite;
+		*flags = location->type == cudaMemLocationTypeHost
+				 ? cudaMemAccessFlagsProtNone
+				 : cudaMemAccessFlagsProtReadWrite;
 	return error;
 }
 

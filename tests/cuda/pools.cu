@@ -133,6 +133,14 @@ static void own_pool(cudaStream_t stream)
 	CUDA(cudaMemPoolSetAccess(pool, &access, 1));
 	CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
 	EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, flags);
+	access.flags = cudaMemAccessFlagsProtNone;
+	EXPECT_CODE(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, &access, 1));
+	access.location.type = cudaMemLocationTypeHost;
+	CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	EXPECT_EQ(cudaMemAccessFlagsProtNone, flags);
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	EXPECT_CODE(cudaErrorNotSupported, cudaMemPoolSetAccess(pool, &access, 1));
+	cudaGetLastError();
 	CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolReuseFollowEventDependencies, &follow));
 	EXPECT_EQ(1, follow);
 	CUDA(cudaMallocFromPoolAsync(&memory, 1 * MIB, pool, stream));
@@ -207,6 +215,10 @@ static void places(void)
 	CUDA(cudaMemGetMemPool(&by_place, &here, cudaMemAllocationTypePinned));
 	EXPECT(by_place == pool);
 	CUDA(cudaMemPoolDestroy(pool));
+	props.location.id = 99;
+	EXPECT_CODE(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
+	props.location.type = cudaMemLocationTypeNone;
+	EXPECT_CODE(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
 	EXPECT_CODE(cudaErrorInvalidValue,
 		    cudaMemGetMemPool(&by_place, &here, cudaMemAllocationTypeInvalid));
 	cudaGetLastError();
