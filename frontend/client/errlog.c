@@ -40,22 +40,26 @@ static struct {
 	struct fgv_errlog_listener *listeners;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+static size_t write_text(const struct message *message, char text[FGV_ERRLOG_LINE])
+{
+	if (message->error)
+		return (size_t)snprintf(text, FGV_ERRLOG_LINE, "Returning %d (%s) from %.60s",
+					(int)message->error, fgv_error_name(message->error),
+					message->name);
+	return (size_t)snprintf(text, FGV_ERRLOG_LINE, "FairGV does not support %.100s",
+				message->name);
+}
+
 static size_t write_line(const struct message *message, char line[FGV_ERRLOG_LINE])
 {
-	char what[FGV_ERRLOG_LINE];
+	char text[FGV_ERRLOG_LINE];
 	struct tm day;
-	int len;
 
+	write_text(message, text);
 	localtime_r(&message->time.tv_sec, &day);
-	if (message->error)
-		snprintf(what, sizeof(what), "Returning %d (%s) from %s", (int)message->error,
-			 fgv_error_name(message->error), message->name);
-	else
-		snprintf(what, sizeof(what), "FairGV does not support %s", message->name);
-	len = snprintf(line, FGV_ERRLOG_LINE, "[%02d:%02d:%02d.%03ld][%u][CUDA][E] %.150s\n",
-		       day.tm_hour, day.tm_min, day.tm_sec, message->time.tv_nsec / 1000000,
-		       message->thread, what);
-	return (size_t)len;
+	return (size_t)snprintf(
+		line, FGV_ERRLOG_LINE, "[%02d:%02d:%02d.%03ld][%u][CUDA][E] %.150s\n", day.tm_hour,
+		day.tm_min, day.tm_sec, message->time.tv_nsec / 1000000, message->thread, text);
 }
 
 /* The @index-th listener; false: there are less. */
@@ -76,14 +80,13 @@ static bool find_listener(unsigned index, struct fgv_errlog_listener *found)
 static void tell(const struct message *message)
 {
 	struct fgv_errlog_listener listener;
-	char line[FGV_ERRLOG_LINE];
+	char text[FGV_ERRLOG_LINE];
 
 	fgv_thread_self.in_errlog = true;
 	for (unsigned i = 0; find_listener(i, &listener); i++) {
-		size_t len = write_line(message, line) - 1;
+		size_t len = write_text(message, text);
 
-		line[len] = '\0';
-		listener.callback(listener.data, cudaLogLevelError, line, len);
+		listener.callback(listener.data, cudaLogLevelError, text, len);
 	}
 	fgv_thread_self.in_errlog = false;
 }
@@ -155,13 +158,15 @@ size_t fgv_errlog_line(uint32_t number, char line[FGV_ERRLOG_LINE])
 
 struct fgv_errlog_listener *fgv_errlog_listen(fgv_errlog_callback callback, void *data)
 {
-	struct fgv_errlog_listener *made = malloc(sizeof(*made));
+	struct fgv_errlog_listener *made = malloc(sizeof(*made)), **end = &state.listeners;
 
 	if (!made)
 		return NULL;
+	*made = (struct fgv_errlog_listener){NULL, callback, data};
 	pthread_mutex_lock(&state.mutex);
-	*made = (struct fgv_errlog_listener){state.listeners, callback, data};
-	state.listeners = made;
+	while (*end)
+		end = &(*end)->next;
+	*end = made;
 	pthread_mutex_unlock(&state.mutex);
 	return made;
 }

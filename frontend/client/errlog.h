@@ -28,7 +28,7 @@ uint32_t fgv_errlog_end(void);
 size_t fgv_errlog_line(uint32_t number, char line[FGV_ERRLOG_LINE]);
 
 /*
- * Each new message is given to @callback, in the thread that failed, as a line without newline.
+ * Each new message is given to @callback, in the thread that failed, without time and thread.
  * What it causes itself is not logged. NULL: no memory; a handle for removing it.
  */
 typedef void (*fgv_errlog_callback)(void *data, cudaLogLevel level, char *message, size_t len);

@@ -156,13 +156,11 @@ static void callbacks(void)
 
 static void wrong_uses(void)
 {
-	cudaLogIterator here;
 	char text[10];
 	size_t size = sizeof(text);
 
 	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsRegisterCallback(NULL, NULL, NULL));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsCurrent(NULL, 0));
-	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsCurrent(&here, 1));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsDumpToMemory(NULL, text, NULL, 0));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsDumpToMemory(NULL, text, &size, 1));
 	EXPECT_CODE(cudaErrorInvalidValue, cudaLogsDumpToFile(NULL, NULL, 0));
