@@ -165,7 +165,6 @@ struct softgpu {
 	int stop;
 	int completion_fd;
 	bool executor_started;
-	char fault_text[256]; /* written once, before fault */
 
 	pthread_mutex_t job_lock;
 	pthread_cond_t job_ready;
@@ -197,8 +196,8 @@ void fgv_queue_wait_frees(struct softgpu *gpu);
 CUresult fgv_workers_start(struct softgpu *gpu);
 void fgv_workers_stop(struct softgpu *gpu);
 /* Runs a kernel to its end on the calling thread and the workers. */
-CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
-			 uint64_t number);
+void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
+		     uint64_t number);
 
 /* array.c */
 void fgv_softgpu_box_run(const struct box_copy *copy);

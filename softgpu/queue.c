@@ -73,14 +73,10 @@ void fgv_queue_wait_frees(struct softgpu *gpu)
 
 static void run_launch(struct softgpu *gpu, const struct command *command)
 {
-	CUresult fault;
-
 	if (gpu->engine && !fgv_engine_acquire(gpu->engine, gpu->engine_slot, &gpu->stop))
 		return;
 	fgv_softgpu_output_turn(&gpu->system.output);
-	fault = fgv_workers_run(gpu, &command->launch, command->param, command->number);
-	if (fault != CUDA_SUCCESS && fault != CUDA_ERROR_DEINITIALIZED)
-		fgv_warning("soft GPU: %s", gpu->fault_text);
+	fgv_workers_run(gpu, &command->launch, command->param, command->number);
 	if (gpu->engine)
 		fgv_engine_release(gpu->engine, gpu->engine_slot);
 }

@@ -4,11 +4,11 @@
  * goes to whoever takes the next number, so blocks start in order.
  */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/log.h"
 #include "common/util.h"
 #include "softgpu/internal.h"
 
@@ -125,7 +125,10 @@ static const char *fault_name(CUresult code)
 	}
 }
 
-/* The first fault of the device is kept; the store (release) pairs with fgv_queue_fault(). */
+/*
+ * The first fault of the device is kept; the store (release) pairs with fgv_queue_fault(). It is
+ * logged before: who finds the fault may end the process while other blocks still run.
+ */
 static void keep_fault(struct worker *worker, CUresult code)
 {
 	struct softgpu *gpu = worker->gpu;
@@ -133,10 +136,10 @@ static void keep_fault(struct worker *worker, CUresult code)
 
 	pthread_mutex_lock(&gpu->job_lock);
 	if (!__atomic_load_n(&gpu->fault, __ATOMIC_RELAXED)) {
-		snprintf(gpu->fault_text, sizeof(gpu->fault_text),
-			 "%s in %.100s, block (%u, %u, %u), PTX line %u", fault_name(code),
-			 b->fault_code ? b->fault_code->name : "?", b->ctaid[0], b->ctaid[1],
-			 b->ctaid[2], b->fault_insn ? b->fault_insn->line : 0);
+		fgv_warning("soft GPU: %s in %.100s, block (%u, %u, %u), PTX line %u",
+			    fault_name(code), b->fault_code ? b->fault_code->name : "?",
+			    b->ctaid[0], b->ctaid[1], b->ctaid[2],
+			    b->fault_insn ? b->fault_insn->line : 0);
 		__atomic_store_n(&gpu->fault, (int)code, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&gpu->job_lock);
@@ -360,8 +363,8 @@ static void retire(struct softgpu *gpu)
 	pthread_mutex_unlock(&gpu->job_lock);
 }
 
-CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
-			 uint64_t number)
+void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
+		     uint64_t number)
 {
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	struct job job = {.launch = launch, .param = param, .number = number, .blocks = blocks};
@@ -369,12 +372,11 @@ CUresult fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const
 	if (launch->workspace) {
 		publish(gpu, &job, 0);
 		run_together(gpu, &gpu->job);
-		return fgv_queue_fault(gpu);
+		return;
 	}
 	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, gpu->workers_count) - 1);
 	run_blocks(&gpu->workers[0], &gpu->job);
 	retire(gpu);
-	return fgv_queue_fault(gpu);
 }
 
 CUresult fgv_workers_start(struct softgpu *gpu)
