@@ -155,7 +155,7 @@ enum fgv_held_way fgv_stall_judge(struct fgv_session *session, const struct fgv_
 	if (fgv_held_info(op)->call && stall->lane_marks[request->lane] == stall->generation)
 		return FGV_HELD_HOLD;
 	if (op == FGV_OP_MEM_ALLOC || op == FGV_OP_MEM_INFO)
-		return stall->waiting.frees ? FGV_HELD_HOLD : FGV_HELD_RUN;
+		return stall->earlier_frees ? FGV_HELD_HOLD : FGV_HELD_RUN;
 	if (fgv_held_info(op)->apart || !must_wait(session, op, message, len))
 		return FGV_HELD_RUN;
 	return op == FGV_OP_STREAM_QUERY || op == FGV_OP_EVENT_QUERY ? FGV_HELD_NOT_READY
@@ -189,6 +189,7 @@ int fgv_stall_add(struct fgv_session *session, const struct fgv_request *request
 {
 	mark_request(session, request, message, len);
 	session->stall.earlier++;
+	session->stall.earlier_frees += request->op == FGV_OP_MEM_FREE;
 	return fgv_held_add(&session->stall.waiting, request, message, len);
 }
 
@@ -198,6 +199,7 @@ uint32_t fgv_stall_begin_look(struct fgv_stall *stall)
 
 	stall->look = false;
 	stall->earlier = 0;
+	stall->earlier_frees = 0;
 	stall->generation++;
 	STAILQ_FOREACH(func, &stall->funcs, link)
 	{

@@ -37,6 +37,7 @@ struct fgv_host_func {
 struct fgv_stall {
 	struct fgv_held waiting; /* requests */
 	uint32_t earlier;	 /* of them, those before the one that is judged */
+	uint32_t earlier_frees;	 /* of memory, among those */
 	STAILQ_HEAD(, fgv_host_func) funcs;
 	uint32_t func_count;
 	uint32_t fences; /* of them, those whose work is not known to be done */

@@ -283,6 +283,28 @@ START_TEST(holds_up_the_device)
 }
 END_TEST
 
+/* Who allocates waits for what was freed before, not for what waits behind it. */
+START_TEST(allocates_between_frees)
+{
+	struct fgv_mem_alloc_request alloc = {.size = 4096};
+	struct fgv_mem_alloc_reply reply;
+	uint64_t early = vgpu_must_alloc(&vgpu, 4096), late = vgpu_must_alloc(&vgpu, 4096);
+
+	put_function(first, 11);
+	vgpu_mem_free(&vgpu, early);
+	expect_no_reply(0);
+	vgpu_must_post(&vgpu, 2, FGV_OP_MEM_ALLOC, &alloc, sizeof(alloc));
+	query_stream(0, second);
+	vgpu_mem_free(&vgpu, late);
+	ask(0);
+	expect_turn(11);
+	ask(11);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 2, &reply), CUDA_SUCCESS);
+	ck_assert_uint_eq(sync_stream(0, first), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu.accounts->sessions[2].memory_bytes, 4096);
+}
+END_TEST
+
 /* What a lane has asked is answered in turn, also where the second could be at once. */
 START_TEST(answers_a_lane_in_order)
 {
@@ -545,6 +567,7 @@ int main(void)
 	tcase_add_test(rules, goes_by_events);
 	tcase_add_test(rules, keeps_records_behind_waits);
 	tcase_add_test(rules, holds_up_the_device);
+	tcase_add_test(rules, allocates_between_frees);
 	tcase_add_test(rules, answers_a_lane_in_order);
 	tcase_add_test(rules, gives_the_grant_back);
 	tcase_add_loop_test(rules, has_room_for_so_many, 0, 2);
