@@ -146,13 +146,26 @@ static CUresult place(struct fgv_lane *lane, struct fgv_hostmem *memory)
 	return res == CUDA_ERROR_ALREADY_MAPPED ? CUDA_ERROR_OUT_OF_MEMORY : res;
 }
 
+/* Takes its pages from the host, where the transport allows that; 0, or they are as they were. */
+static int remove_pages(const struct fgv_lane *lane, const struct fgv_hostmem *memory)
+{
+	return madvise(lane->client->window.base + memory->off, memory->len, MADV_REMOVE);
+}
+
 /*
- * What the program had of it is gone; the rest of it goes, and what it took of the host's
- * memory, where the transport allows that.
+ * What has been in the arena before would be seen. CUDA does not promise zeros, but programs
+ * count from them, as new memory of NVIDIA's runtime has nothing else.
  */
+static void clear(const struct fgv_lane *lane, const struct fgv_hostmem *memory)
+{
+	if (remove_pages(lane, memory))
+		memset(lane->client->window.base + memory->off, 0, memory->len);
+}
+
+/* What the program had of it is gone; the rest of it goes. */
 static void release(struct fgv_lane *lane, struct fgv_hostmem *memory)
 {
-	madvise(lane->client->window.base + memory->off, memory->len, MADV_REMOVE);
+	remove_pages(lane, memory);
 	free(memory->hints);
 	fgv_arena_free(lane->client->arena, memory->off);
 	free(memory);
@@ -172,6 +185,7 @@ CUresult fgv_hostmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	memory->len = fgv_align_up(bytes, FGV_PAGE_BYTES);
+	clear(lane, memory);
 	res = place(lane, memory);
 	if (!res) {
 		/* As with the window: a forked child gets none of it. */

@@ -62,6 +62,28 @@ START_TEST(copies_are_posted)
 }
 END_TEST
 
+/* Whatever the arena was used for before. */
+START_TEST(new_memory_is_zero)
+{
+	struct cudaDeviceProp properties;
+	uint8_t *memory;
+
+	EXPECT(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+	for (int i = 0; i < 3; i++) {
+		EXPECT(cudaMallocManaged((void **)&memory, 5000, cudaMemAttachGlobal), cudaSuccess);
+		for (int j = 0; j < 5000; j++)
+			ck_assert_uint_eq(memory[j], 0);
+		write_bytes(memory, 5000);
+		EXPECT(cudaFree(memory), cudaSuccess);
+		memory = pinned(5000);
+		for (int j = 0; j < 5000; j++)
+			ck_assert_uint_eq(memory[j], 0);
+		write_bytes(memory, 5000);
+		EXPECT(cudaFreeHost(memory), cudaSuccess);
+	}
+}
+END_TEST
+
 START_TEST(addresses_that_the_host_lacks)
 {
 	void *p;
@@ -195,6 +217,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_set_timeout(tests, 120);
 	tcase_add_test(tests, copies_are_posted);
+	tcase_add_test(tests, new_memory_is_zero);
 	tcase_add_test(tests, addresses_that_the_host_lacks);
 	tcase_add_test(tests, memory_that_cannot_be_registered);
 	tcase_add_test(tests, the_arena_comes_back);
