@@ -22,12 +22,15 @@ bool fgv_edge_is_good(const cudaGraphEdgeData *edge, enum cudaGraphNodeType from
 {
 	if (edge->to_port || !is_zero(edge->reserved, sizeof(edge->reserved)))
 		return false;
-	if (edge->type == cudaGraphDependencyTypeDefault)
-		return edge->from_port == cudaGraphKernelNodePortDefault;
-	return edge->type == cudaGraphDependencyTypeProgrammatic &&
-	       (edge->from_port == cudaGraphKernelNodePortProgrammatic ||
-		edge->from_port == cudaGraphKernelNodePortLaunchCompletion) &&
-	       from == cudaGraphNodeTypeKernel && to == cudaGraphNodeTypeKernel;
+	if (edge->from_port == cudaGraphKernelNodePortDefault)
+		return edge->type == cudaGraphDependencyTypeDefault;
+	if (from != cudaGraphNodeTypeKernel || to != cudaGraphNodeTypeKernel)
+		return false;
+	if (edge->from_port == cudaGraphKernelNodePortProgrammatic)
+		return edge->type == cudaGraphDependencyTypeProgrammatic;
+	return edge->from_port == cudaGraphKernelNodePortLaunchCompletion &&
+	       (edge->type == cudaGraphDependencyTypeDefault ||
+		edge->type == cudaGraphDependencyTypeProgrammatic);
 }
 
 bool fgv_edges_are_alike(const cudaGraphEdgeData *a, const cudaGraphEdgeData *b)

@@ -16,6 +16,9 @@ static const cudaGraphEdgeData early = {
 	cudaGraphKernelNodePortProgrammatic, 0, cudaGraphDependencyTypeProgrammatic, {0}};
 static const cudaGraphEdgeData earliest = {
 	cudaGraphKernelNodePortLaunchCompletion, 0, cudaGraphDependencyTypeProgrammatic, {0}};
+/* CUDA takes this one too. */
+static const cudaGraphEdgeData launched_only = {
+	cudaGraphKernelNodePortLaunchCompletion, 0, cudaGraphDependencyTypeDefault, {0}};
 
 static bool is_like(const cudaGraphEdgeData &a, const cudaGraphEdgeData &b)
 {
@@ -152,7 +155,8 @@ static void removed(const struct chain *chain)
 	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], NULL, 1));
 	EXPECT_CODE(cudaErrorInvalidValue,
 		    cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], NULL, 1));
-	CUDA(cudaGraphAddDependencies(chain->graph, &nodes[0], &nodes[1], &early, 1));
+	CUDA(cudaGraphAddDependencies(chain->graph, &nodes[0], &nodes[1], &launched_only,
+				      1));
 	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[1], &earliest, 1));
 	CUDA(cudaGraphRemoveDependencies(chain->graph, &nodes[0], &nodes[2], &ordinary, 1));
 	CUDA(cudaGraphGetEdges(chain->graph, NULL, NULL, NULL, &count));
