@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/client/sync.h"
 #include "frontend/client/transfer.h"
 
 /*
@@ -179,7 +180,7 @@ CUresult fgv_copy_host(struct fgv_lane *lane, void *to, const void *from, uint64
 
 	if (lane->recorder)
 		return keep(lane, copy_host_again, to, (uint64_t)(uintptr_t)from, len);
-	res = fgv_call_stream_sync(lane, stream);
+	res = fgv_sync_stream(lane, stream);
 	if (!res)
 		memmove(to, from, len);
 	return res;

@@ -305,6 +305,22 @@ static void count_up(uint64_t *counter)
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
+/* Work whose end the program can see; see sync.h. */
+static bool is_seen(uint16_t op)
+{
+	switch (op) {
+	case FGV_OP_COPY_IN:
+	case FGV_OP_COPY_IN_BULK:
+	case FGV_OP_BOX_IN:
+	case FGV_OP_BOX_IN_BULK:
+	case FGV_OP_EVENT_RECORD:
+	case FGV_OP_STREAM_WAIT_EVENT:
+		return false;
+	default:
+		return fgv_op_infos[op].work;
+	}
+}
+
 uint32_t fgv_lane_commit(struct fgv_lane *lane)
 {
 	struct fgv_client *client = lane->client;
@@ -320,7 +336,10 @@ uint32_t fgv_lane_commit(struct fgv_lane *lane)
 	if (lane->open_len > FGV_SLOT_INLINE)
 		slot->heap_off = lane->open_heap;
 	count_up(&lane->counts[lane->open_op].requests);
-	slot->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
+	lane->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
+	slot->ticket = lane->ticket;
+	if (is_seen(lane->open_op))
+		__atomic_store_n(&lane->seen_ticket, lane->ticket, __ATOMIC_RELAXED);
 	fgv_ring_publish(&lane->requests);
 	/* Partner of the dispatcher's announcement: park.h. */
 	if (fgv_park_is_announced(&fgv_window_head(&client->window)->host_parked))
@@ -457,21 +476,4 @@ CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32
 CUresult fgv_lane_wait_more(struct fgv_lane *lane, uint32_t call)
 {
 	return wait_for_call(lane, call, NULL, 0);
-}
-
-/* Whoever else draws a ticket meanwhile may have begun something after the host looked. */
-CUresult fgv_lane_sync(struct fgv_lane *lane)
-{
-	struct fgv_client *client = lane->client;
-	bool may_be_refused =
-		lane->recorder || __atomic_load_n(&fgv_record_judge, __ATOMIC_RELAXED);
-	uint64_t ticket = __atomic_load_n(&client->ticket, __ATOMIC_RELAXED);
-	CUresult res;
-
-	if (!may_be_refused && __atomic_load_n(&client->synced_ticket, __ATOMIC_ACQUIRE) == ticket)
-		return fgv_session_status(client);
-	res = fgv_call_device_sync(lane);
-	if (!res && __atomic_load_n(&client->ticket, __ATOMIC_RELAXED) == ticket + 1)
-		__atomic_store_n(&client->synced_ticket, ticket + 1, __ATOMIC_RELEASE);
-	return res;
 }

@@ -44,6 +44,8 @@ struct fgv_lane {
 	struct fgv_ring requests;
 	struct fgv_ring replies;
 	uint32_t call;		/* number of the next request */
+	uint64_t ticket;	/* of the newest request */
+	uint64_t seen_ticket;	/* atomic: of the newest one whose end is seen; see sync.h */
 	uint32_t reclaimed;	/* position up to which the heap has its bytes back */
 	int doorbell;		/* wakes this lane's thread */
 	uint32_t room_usual_ns; /* that a wait for room lasts; see shmring/usual.h */
@@ -78,12 +80,6 @@ void fgv_lane_return(struct fgv_lane *lane);
 /* The calling thread uses the lane from now on; a shared one, until fgv_lane_leave(). */
 void fgv_lane_own(struct fgv_lane *lane);
 void fgv_lane_lock(struct fgv_lane *lane);
-
-/*
- * Waits for all of the session's work, which the host is asked about only if anything was
- * asked of it since that was last known to be done.
- */
-CUresult fgv_lane_sync(struct fgv_lane *lane);
 
 /* Calls @visit for every lane that was ever attached. */
 void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);

@@ -24,7 +24,7 @@
 
 struct fgv_transport;
 
-/* Written while connecting, before any other thread sees it; but for the last four. */
+/* Written while connecting, before any other thread sees it; but for the last six. */
 struct fgv_client {
 	struct fgv_window window;
 	struct fgv_arena *arena; /* behind the staging part */
@@ -38,6 +38,8 @@ struct fgv_client {
 	/* The number of the next request, session-wide; every post writes here. */
 	uint64_t ticket __attribute__((aligned(FGV_CACHE_LINE)));
 	uint64_t synced_ticket; /* atomic: nothing asked before this one is under way; 0: unknown */
+	uint64_t done_ticket;	/* atomic: no work asked for before this one is under way; see sync.h */
+	uint32_t is_split;	/* atomic: some stream is not waited for by the legacy one */
 };
 
 /* The session, connected if need be; or why there is none. Logs why, once. */

@@ -9,6 +9,7 @@
 #include "common/texel.h"
 #include "common/util.h"
 #include "frontend/client/object.h"
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/cudart.h"
 
 #define KNOWN_FLAGS                                                                                \
@@ -317,7 +318,8 @@ static cudaError_t destroy(enum fgv_object_kind kind, const void *object)
 	if (error)
 		return error;
 	if (fgv_object_destroy(kind, object, &info)) {
-		error = fgv_error_from(fgv_post_array_destroy(lane, info.handle));
+		error = fgv_error_from(fgv_sync_device_seen(lane));
+		fgv_post_array_destroy(lane, info.handle);
 		forget(info.data);
 	}
 	fgv_lane_leave(lane);

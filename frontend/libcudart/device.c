@@ -12,6 +12,7 @@
 #include "frontend/client/object.h"
 #include "frontend/client/pool.h"
 #include "frontend/client/registry.h"
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_memory.h"
@@ -206,7 +207,7 @@ static cudaError_t synchronize(void)
 
 	if (error)
 		return error;
-	error = fgv_error_from(fgv_lane_sync(lane));
+	error = fgv_error_from(fgv_sync_device(lane));
 	if (!error)
 		fgv_pool_settle(lane);
 	fgv_lane_leave(lane);
@@ -242,7 +243,7 @@ static cudaError_t reset(void)
 
 	if (error)
 		return fgv_session_reset_dead() ? cudaSuccess : error;
-	error = fgv_error_from(fgv_lane_sync(lane));
+	error = fgv_error_from(fgv_sync_device(lane));
 	if (!error) {
 		fgv_object_drain(FGV_OBJECT_STREAM, destroy_stream, lane);
 		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
@@ -254,7 +255,7 @@ static cudaError_t reset(void)
 		fgv_graph_memory_drain(lane);
 		fgv_hostmem_drain(lane);
 		fgv_limit_reset(lane);
-		error = fgv_error_from(fgv_lane_sync(lane));
+		error = fgv_error_from(fgv_sync_device(lane));
 	}
 	fgv_lane_leave(lane);
 	return error;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/host_func.h"
@@ -162,7 +163,7 @@ static cudaError_t wait_for(struct fgv_lane *lane, struct fgv_exec *exec,
 
 	/* Streams that are gone can't be waited for alone. */
 	if (fgv_stream_find(lane, earlier->stream, &handle, &blocking) || handle != earlier->handle)
-		return fgv_error_from(fgv_lane_sync(lane));
+		return fgv_error_from(fgv_sync_device(lane));
 	if (!exec->event)
 		res = fgv_call_event_create(lane, cudaEventDisableTiming, &exec->event);
 	if (!res)
@@ -293,7 +294,7 @@ static void keep_held(struct fgv_lane *lane, struct fgv_exec *exec)
 		return;
 	if (fgv_stream_find(lane, exec->last.stream, &handle, &blocking) ||
 	    handle != exec->last.handle)
-		fgv_lane_sync(lane);
+		fgv_sync_device(lane);
 	else if (!fgv_host_func_start(lane, handle, destroy_graph, exec->graph))
 		exec->graph = NULL;
 }

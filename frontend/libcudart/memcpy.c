@@ -12,6 +12,7 @@
 
 #include "frontend/client/addrmap.h"
 #include "frontend/client/copy.h"
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/cudart.h"
 
 struct copy {
@@ -61,17 +62,23 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	CUresult res;
 
 	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_HOST) {
-		res = fgv_copy_in(lane, to, copy->src, copy->count, stream);
+		res = copy->wait ? fgv_sync_stream_seen(lane, stream) : CUDA_SUCCESS;
+		if (!res)
+			res = fgv_copy_in(lane, to, copy->src, copy->count, stream);
 		if (!res && copy->wait && copy->count > FGV_DATA_MAX)
-			res = fgv_call_stream_sync(lane, stream);
+			res = fgv_sync_stream(lane, stream);
 		return res;
 	}
-	if (copy->to == FGV_SIDE_HOST && copy->from == FGV_SIDE_DEVICE)
-		return fgv_copy_out(lane, copy->dst, from, copy->count, stream);
+	if (copy->to == FGV_SIDE_HOST && copy->from == FGV_SIDE_DEVICE) {
+		res = fgv_copy_out(lane, copy->dst, from, copy->count, stream);
+		if (!res)
+			fgv_sync_note(lane, stream);
+		return res;
+	}
 	if (copy->to == FGV_SIDE_DEVICE || copy->from == FGV_SIDE_DEVICE) {
 		res = fgv_post_copy_device(lane, to, from, copy->count, stream);
 		if (!res && copy->wait && copy->to != copy->from)
-			res = fgv_call_stream_sync(lane, stream);
+			res = fgv_sync_stream(lane, stream);
 		return res;
 	}
 	/* Within host memory CUDA's copies are never asynchronous. */
@@ -91,7 +98,7 @@ static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMe
 		return error;
 	res = run(lane, copy, handle);
 	if (!res && copy->ask && !lane->recorder)
-		res = fgv_call_stream_sync(lane, handle);
+		res = fgv_sync_stream(lane, handle);
 	return fgv_error_from(res);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "frontend/client/sync.h"
 #include "frontend/client/transfer.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
@@ -88,22 +89,28 @@ static CUresult run(struct fgv_lane *lane, const struct place *to, const struct 
 	CUresult res;
 
 	if (to->side == FGV_SIDE_DEVICE && from->side == FGV_SIDE_HOST) {
-		res = fgv_copy_box_in(lane, &to->device, &from->host, box, stream);
+		res = wait ? fgv_sync_stream_seen(lane, stream) : CUDA_SUCCESS;
+		if (!res)
+			res = fgv_copy_box_in(lane, &to->device, &from->host, box, stream);
 		if (!res && wait && fgv_box_bytes(box) > FGV_DATA_MAX)
-			res = fgv_call_stream_sync(lane, stream);
+			res = fgv_sync_stream(lane, stream);
 		return res;
 	}
-	if (to->side == FGV_SIDE_HOST && from->side == FGV_SIDE_DEVICE)
-		return fgv_copy_box_out(lane, &to->host, &from->device, box, stream);
+	if (to->side == FGV_SIDE_HOST && from->side == FGV_SIDE_DEVICE) {
+		res = fgv_copy_box_out(lane, &to->host, &from->device, box, stream);
+		if (!res)
+			fgv_sync_note(lane, stream);
+		return res;
+	}
 	if (to->side == FGV_SIDE_DEVICE || from->side == FGV_SIDE_DEVICE) {
 		res = fgv_post_copy_box(lane, to->device.array, from->device.array, to->device.at,
 					from->device.at, box, stream);
 		if (!res && wait && to->side != from->side)
-			res = fgv_call_stream_sync(lane, stream);
+			res = fgv_sync_stream(lane, stream);
 		return res;
 	}
 	/* Within host memory CUDA's copies are never asynchronous. */
-	res = fgv_call_stream_sync(lane, stream);
+	res = fgv_sync_stream(lane, stream);
 	if (!res)
 		copy_rows(&to->host, &from->host, box);
 	return res;
@@ -121,7 +128,7 @@ static cudaError_t copy_on(struct fgv_lane *lane, const struct place *to, const 
 		return error;
 	res = run(lane, to, from, extent, handle, when.wait);
 	if (!res && ask)
-		res = fgv_call_stream_sync(lane, handle);
+		res = fgv_sync_stream(lane, handle);
 	return fgv_error_from(res);
 }
 

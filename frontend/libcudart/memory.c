@@ -10,6 +10,7 @@
 #include "frontend/client/devmem.h"
 #include "frontend/client/hostmem.h"
 #include "frontend/client/pool.h"
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/graph_memory.h"
 #include "frontend/libcudart/memcpy.h"
@@ -48,9 +49,18 @@ static CUresult free_graphs(struct fgv_lane *lane, uint64_t address)
 	return CUDA_SUCCESS;
 }
 
+/* The memory goes after the work that uses it, and CUDA waits for all. */
+static CUresult free_memory(struct fgv_lane *lane, uint64_t address)
+{
+	CUresult done = fgv_sync_device_seen(lane);
+	CUresult res = fgv_post_mem_free(lane, address);
+
+	return done ? done : res;
+}
+
 /*
- * What another stream may yet be using of a pool or a graph is waited for, as that gives
- * it out again; a device's own memory goes after it.
+ * What another stream may yet be using of a pool or a graph is waited for in any case, as that
+ * gives it out again.
  */
 static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 {
@@ -59,12 +69,12 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 
 	/* Off the map before the host may give the same address to another thread. */
 	if (!fgv_addrmap_remove(address, FGV_RANGE_MEMORY))
-		return fgv_post_mem_free(lane, address);
+		return free_memory(lane, address);
 	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (view.kind != FGV_RANGE_POOLED && view.kind != FGV_RANGE_GRAPH)
 		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
-	res = fgv_lane_sync(lane);
+	res = fgv_sync_device(lane);
 	if (res)
 		return res;
 	return view.kind == FGV_RANGE_POOLED ? fgv_pool_free(lane, address, 0)
@@ -149,7 +159,7 @@ static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int v
 		return error;
 	error = fgv_error_from(post_fill(lane, rows, value, handle));
 	if (!error && wait && !lane->recorder)
-		error = fgv_error_from(fgv_call_stream_sync(lane, handle));
+		error = fgv_error_from(fgv_sync_stream(lane, handle));
 	return error;
 }
 

@@ -5,6 +5,7 @@
 
 #include "frontend/client/object.h"
 #include "frontend/client/pool.h"
+#include "frontend/client/sync.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
@@ -99,6 +100,8 @@ static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority)
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
+	if (flags & cudaStreamNonBlocking)
+		fgv_sync_split(lane->client);
 	info.data = fgv_attributes_create(info.priority);
 	error = info.data ? create_on(lane, stream, &info) : cudaErrorMemoryAllocation;
 	fgv_lane_leave(lane);
@@ -165,7 +168,7 @@ static cudaError_t ask(cudaStream_t stream, CUresult (*call)(struct fgv_lane *, 
 
 static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
 {
-	CUresult res = fgv_call_stream_sync(lane, handle);
+	CUresult res = fgv_sync_stream(lane, handle);
 
 	if (!res)
 		fgv_pool_settle(lane);

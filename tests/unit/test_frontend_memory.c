@@ -162,8 +162,9 @@ START_TEST(small_copies_are_posted)
 
 	cudaDeviceSynchronize();
 	before = round_trips();
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(cudaMemcpy(p, h, sizeof(h), cudaMemcpyHostToDevice), 0);
+	for (int i = 0; i < 100; i++) {
 		ck_assert_int_eq(cudaMemset(p, i, 64), 0);
 		ck_assert_int_eq(cudaMemcpy(p, p + 64, 64, cudaMemcpyDeviceToDevice), 0);
 	}
@@ -173,6 +174,62 @@ START_TEST(small_copies_are_posted)
 	ck_assert_uint_eq(round_trips(), before + 2);
 	ck_assert_int_eq(h[0], 0);
 	ck_assert_int_eq(h[64], 0);
+}
+END_TEST
+
+static uint64_t device_syncs(void)
+{
+	return HOST_GET(requests[FGV_OP_DEVICE_SYNC]);
+}
+
+/* As by CUDA: the program may see what kernels have done, and whether they have. */
+START_TEST(frees_wait_for_work)
+{
+	char *p = device_alloc(64), *q = device_alloc(64), *r = device_alloc(64), byte = 0;
+	uint64_t before = device_syncs();
+
+	EXPECT(cudaMemcpy(p, &byte, 1, cudaMemcpyHostToDevice), cudaSuccess);
+	EXPECT(cudaFree(p), cudaSuccess);
+	EXPECT(cudaMemset(q, 1, 64), cudaSuccess);
+	EXPECT(cudaFree(q), cudaSuccess);
+	ck_assert_uint_eq(device_syncs(), before + 1);
+	/* Now all is known to be done, as it is when a copy has come out. */
+	EXPECT(cudaFree(r), cudaSuccess);
+	p = device_alloc(64);
+	EXPECT(cudaMemset(p, 1, 64), cudaSuccess);
+	EXPECT(cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost), cudaSuccess);
+	EXPECT(cudaFree(p), cudaSuccess);
+	ck_assert_uint_eq(device_syncs(), before + 1);
+}
+END_TEST
+
+/* Where a stream is not waited for by the legacy one, that tells of its own work only. */
+START_TEST(apart_streams_are_not_forgotten)
+{
+	char *p = device_alloc(64), byte;
+	uint64_t before = device_syncs();
+	cudaStream_t stream;
+
+	EXPECT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+	EXPECT(cudaMemsetAsync(p, 1, 64, stream), cudaSuccess);
+	EXPECT(cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost), cudaSuccess);
+	EXPECT(cudaFree(p), cudaSuccess);
+	ck_assert_uint_eq(device_syncs(), before + 1);
+}
+END_TEST
+
+START_TEST(copies_wait_for_work)
+{
+	char *p = device_alloc(64), byte = 1;
+	uint64_t before = round_trips();
+
+	EXPECT(cudaMemset(p, 1, 64), cudaSuccess);
+	EXPECT(cudaMemcpyAsync(p, &byte, 1, cudaMemcpyHostToDevice, NULL), cudaSuccess);
+	ck_assert_uint_eq(round_trips(), before);
+	EXPECT(cudaMemcpy(p, &byte, 1, cudaMemcpyHostToDevice), cudaSuccess);
+	ck_assert_uint_eq(round_trips(), before + 1);
+	EXPECT(cudaMemcpy(p, &byte, 1, cudaMemcpyHostToDevice), cudaSuccess);
+	ck_assert_uint_eq(round_trips(), before + 1);
 }
 END_TEST
 
@@ -282,6 +339,9 @@ int main(void)
 	tcase_add_test(tests, set_codes);
 	tcase_add_loop_test(tests, bytes_arrive, 0, (int)(sizeof(lengths) / sizeof(lengths[0])));
 	tcase_add_test(tests, small_copies_are_posted);
+	tcase_add_test(tests, frees_wait_for_work);
+	tcase_add_test(tests, apart_streams_are_not_forgotten);
+	tcase_add_test(tests, copies_wait_for_work);
 	tcase_add_test(tests, host_to_host);
 	tcase_add_test(tests, an_address_of_the_gpu_alone);
 	tcase_add_test(tests, symbols);
