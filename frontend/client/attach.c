@@ -154,13 +154,17 @@ void fgv_lane_return(struct fgv_lane *lane)
 	pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Without the mutex: at the end of the process a thread may hold it for good. */
+/*
+ * Without the mutex: at the end of the process a thread may hold it for good. Lanes are attached
+ * in their order, those for sharing last, so behind the first one that is not there are none.
+ */
 void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg)
 {
 	for (uint32_t i = 0; i < FGV_LANES_MAX; i++) {
 		const struct fgv_lane *lane = __atomic_load_n(&pool.lanes[i], __ATOMIC_ACQUIRE);
 
-		if (lane)
-			visit(lane, arg);
+		if (!lane)
+			break;
+		visit(lane, arg);
 	}
 }

