@@ -305,7 +305,7 @@ static void count_up(uint64_t *counter)
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-/* Work whose end the program can see; see sync.h. */
+/* Work whose end the program can see, and does not wait for anyway; see sync.h. */
 static bool is_seen(uint16_t op)
 {
 	switch (op) {
@@ -313,6 +313,8 @@ static bool is_seen(uint16_t op)
 	case FGV_OP_COPY_IN_BULK:
 	case FGV_OP_BOX_IN:
 	case FGV_OP_BOX_IN_BULK:
+	case FGV_OP_COPY_OUT:
+	case FGV_OP_BOX_OUT:
 	case FGV_OP_EVENT_RECORD:
 	case FGV_OP_STREAM_WAIT_EVENT:
 		return false;
@@ -336,10 +338,9 @@ uint32_t fgv_lane_commit(struct fgv_lane *lane)
 	if (lane->open_len > FGV_SLOT_INLINE)
 		slot->heap_off = lane->open_heap;
 	count_up(&lane->counts[lane->open_op].requests);
-	lane->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
-	slot->ticket = lane->ticket;
+	slot->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
 	if (is_seen(lane->open_op))
-		__atomic_store_n(&lane->seen_ticket, lane->ticket, __ATOMIC_RELAXED);
+		__atomic_store_n(&lane->seen_ticket, slot->ticket, __ATOMIC_RELAXED);
 	fgv_ring_publish(&lane->requests);
 	/* Partner of the dispatcher's announcement: park.h. */
 	if (fgv_park_is_announced(&fgv_window_head(&client->window)->host_parked))

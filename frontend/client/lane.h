@@ -44,8 +44,7 @@ struct fgv_lane {
 	struct fgv_ring requests;
 	struct fgv_ring replies;
 	uint32_t call;		/* number of the next request */
-	uint64_t ticket;	/* of the newest request */
-	uint64_t seen_ticket;	/* atomic: of the newest one whose end is seen; see sync.h */
+	uint64_t seen_ticket;	/* atomic: of the newest one whose end is seen, or 0; see sync.h */
 	uint32_t reclaimed;	/* position up to which the heap has its bytes back */
 	int doorbell;		/* wakes this lane's thread */
 	uint32_t room_usual_ns; /* that a wait for room lasts; see shmring/usual.h */

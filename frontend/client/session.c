@@ -91,6 +91,7 @@ static CUresult connect_locked(void)
 		return res;
 	}
 	state.client.ticket = 1;
+	state.client.done_ticket = 1;
 	/* Pairs with the acquire in fgv_session_existing(): the client is complete. */
 	__atomic_store_n(&state.connected, 1, __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;

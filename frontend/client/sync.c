@@ -1,7 +1,8 @@
 /*
  * What is known: each lane's newest request that is seen to be done, and the request before
  * which all work is done. The host answers in the order of tickets, so who has waited knows of all
- * that has an earlier one.
+ * that was asked for before. Not his own ticket says so, but the next one at the time: text that
+ * kernels printed is fetched by requests of its own before he gets his answer.
  */
 #include "frontend/client/sync.h"
 
@@ -13,9 +14,9 @@ static bool may_be_refused(const struct fgv_lane *lane)
 }
 
 /* A late store may hide a greater ticket: then the host is asked once more. */
-static void note_all(const struct fgv_lane *lane)
+static void note_all(struct fgv_client *client, uint64_t then)
 {
-	__atomic_store_n(&lane->client->done_ticket, lane->ticket, __ATOMIC_RELEASE);
+	__atomic_store_n(&client->done_ticket, then, __ATOMIC_RELEASE);
 }
 
 /* Whoever else draws a ticket meanwhile may have begun something after the host looked. */
@@ -23,7 +24,7 @@ CUresult fgv_sync_device(struct fgv_lane *lane)
 {
 	struct fgv_client *client = lane->client;
 	bool refused = may_be_refused(lane);
-	uint64_t ticket = __atomic_load_n(&client->ticket, __ATOMIC_RELAXED);
+	uint64_t ticket = fgv_sync_now(lane);
 	CUresult res;
 
 	if (!refused && __atomic_load_n(&client->synced_ticket, __ATOMIC_ACQUIRE) == ticket)
@@ -31,25 +32,26 @@ CUresult fgv_sync_device(struct fgv_lane *lane)
 	res = fgv_call_device_sync(lane);
 	if (res || refused)
 		return res;
-	note_all(lane);
+	note_all(client, ticket);
 	if (__atomic_load_n(&client->ticket, __ATOMIC_RELAXED) == ticket + 1)
 		__atomic_store_n(&client->synced_ticket, ticket + 1, __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
 }
 
-void fgv_sync_note(struct fgv_lane *lane, uint32_t stream)
+void fgv_sync_note(struct fgv_lane *lane, uint32_t stream, uint64_t then)
 {
 	if (!stream && !may_be_refused(lane) &&
 	    !__atomic_load_n(&lane->client->is_split, __ATOMIC_ACQUIRE))
-		note_all(lane);
+		note_all(lane->client, then);
 }
 
 CUresult fgv_sync_stream(struct fgv_lane *lane, uint32_t stream)
 {
+	uint64_t then = fgv_sync_now(lane);
 	CUresult res = fgv_call_stream_sync(lane, stream);
 
 	if (!res)
-		fgv_sync_note(lane, stream);
+		fgv_sync_note(lane, stream, then);
 	return res;
 }
 
@@ -67,7 +69,7 @@ static bool is_any_under_way(const struct fgv_client *client)
 	uint64_t newest = 0;
 
 	fgv_lane_visit(find_newest, &newest);
-	return newest > __atomic_load_n(&client->done_ticket, __ATOMIC_ACQUIRE);
+	return newest >= __atomic_load_n(&client->done_ticket, __ATOMIC_ACQUIRE);
 }
 
 CUresult fgv_sync_device_seen(struct fgv_lane *lane)

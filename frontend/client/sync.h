@@ -20,8 +20,14 @@ CUresult fgv_sync_device(struct fgv_lane *lane);
 /* Waits for a stream's work. */
 CUresult fgv_sync_stream(struct fgv_lane *lane, uint32_t stream);
 
-/* The host has answered @lane's newest request, which waited for @stream's work. */
-void fgv_sync_note(struct fgv_lane *lane, uint32_t stream);
+/* The next request's ticket, for fgv_sync_note(). */
+static inline uint64_t fgv_sync_now(const struct fgv_lane *lane)
+{
+	return __atomic_load_n(&lane->client->ticket, __ATOMIC_RELAXED);
+}
+
+/* The host has answered a request of @lane since @then, which waited for @stream's work. */
+void fgv_sync_note(struct fgv_lane *lane, uint32_t stream, uint64_t then);
 
 /*
  * The same waits where the program would see that there was none: not for what is known to be

@@ -70,9 +70,11 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 		return res;
 	}
 	if (copy->to == FGV_SIDE_HOST && copy->from == FGV_SIDE_DEVICE) {
+		uint64_t then = fgv_sync_now(lane);
+
 		res = fgv_copy_out(lane, copy->dst, from, copy->count, stream);
 		if (!res)
-			fgv_sync_note(lane, stream);
+			fgv_sync_note(lane, stream, then);
 		return res;
 	}
 	if (copy->to == FGV_SIDE_DEVICE || copy->from == FGV_SIDE_DEVICE) {

@@ -97,9 +97,11 @@ static CUresult run(struct fgv_lane *lane, const struct place *to, const struct 
 		return res;
 	}
 	if (to->side == FGV_SIDE_HOST && from->side == FGV_SIDE_DEVICE) {
+		uint64_t then = fgv_sync_now(lane);
+
 		res = fgv_copy_box_out(lane, &to->host, &from->device, box, stream);
 		if (!res)
-			fgv_sync_note(lane, stream);
+			fgv_sync_note(lane, stream, then);
 		return res;
 	}
 	if (to->side == FGV_SIDE_DEVICE || from->side == FGV_SIDE_DEVICE) {
