@@ -106,11 +106,6 @@ static CUresult fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **made)
 	return fence(gpu, NULL, made);
 }
 
-static void fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
-{
-	(void)gpu, (void)made;
-}
-
 static CUresult fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
 {
 	(void)gpu, (void)made;
@@ -137,7 +132,6 @@ static const struct fgv_gpu_ops ops = {
 	.launch = launch,
 	.fence = fence,
 	.fence_all = fence_all,
-	.fence_watch = fence_watch,
 	.fence_query = fence_query,
 	.fence_put = fence_put,
 	.print = print,

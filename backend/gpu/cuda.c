@@ -64,7 +64,6 @@ static CUresult cuda_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 		free(cuda);
 		return status;
 	}
-	fgv_cuda_words_init(cuda);
 	*gpu = &cuda->base;
 	return CUDA_SUCCESS;
 }
@@ -85,7 +84,6 @@ static void cuda_close(struct fgv_gpu *gpu)
 		free(event);
 	}
 	cuda->driver->context_release(cuda->device);
-	fgv_cuda_words_fini(cuda);
 	free(cuda);
 }
 
@@ -484,7 +482,6 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.event_elapsed = cuda_event_elapsed,
 	.fence = fgv_cuda_fence,
 	.fence_all = fgv_cuda_fence_all,
-	.fence_watch = fgv_cuda_fence_watch,
 	.fence_query = fgv_cuda_fence_query,
 	.fence_put = fgv_cuda_fence_put,
 	.print = fgv_cuda_print,

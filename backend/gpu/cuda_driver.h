@@ -72,7 +72,6 @@
 	X(stream_destroy, cuStreamDestroy)                                                         \
 	X(stream_query, cuStreamQuery)                                                             \
 	X(stream_wait_event, cuStreamWaitEvent)                                                    \
-	X(write_word, cuStreamWriteValue32)                                                        \
 	X(event_create, cuEventCreate)                                                             \
 	X(event_destroy, cuEventDestroy)                                                           \
 	X(event_record, cuEventRecord)                                                             \

@@ -9,33 +9,22 @@
  *   fence_part::event != NULL   passes when the event has happened; the stream may be
  *                               gone
  *
- * Where a fence is looked at all the time, the GPU writes a word as soon as it passes: that is
- * seen 0.2 to 0.5 us earlier than the driver tells. What never comes is seen by the driver alone, so
- * it is asked as well, but seldom.
+ * The driver alone says what is done. A word that the GPU writes behind the work would be seen
+ * up to 0.3 us earlier, but a guest's kernels can write whatever the GPU can write for it.
  */
 #define _GNU_SOURCE
 #include "backend/gpu/cuda_internal.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define GARBAGE_COUNT_MAX 1024
 #define GARBAGE_BYTES_MAX (256ull * 1024 * 1024)
-
-/* Words in turn, each with its own value: who finds another one's there asks the driver. */
-#define WORDS_BYTES FGV_PAGE_BYTES
-#define WORDS	    (WORDS_BYTES / sizeof(uint32_t))
-
-/* Looks at a word for each question to the driver. */
-#define LOOKS_PER_QUERY 32
 
 struct fence_part {
 	struct fgv_gpu_stream *stream;
 	struct pooled_event *event;
 	struct fence_part *next_loose, *previous_loose;
 	struct fence_part *rest; /* of the same fence */
-	uint32_t word;		 /* what the GPU writes when it passes; 0: nothing */
-	uint32_t looks;
 };
 
 struct fgv_gpu_fence {
@@ -252,81 +241,8 @@ CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
 	return status;
 }
 
-void fgv_cuda_words_init(struct cuda *cuda)
-{
-	void *words =
-		mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (words == MAP_FAILED)
-		return;
-	if (cuda->driver->host_register(words, WORDS_BYTES, CU_MEMHOSTREGISTER_DEVICEMAP) ==
-	    CUDA_SUCCESS)
-		cuda->words = words;
-	else
-		munmap(words, WORDS_BYTES);
-}
-
-void fgv_cuda_words_fini(struct cuda *cuda)
-{
-	if (cuda->words)
-		munmap(cuda->words, WORDS_BYTES);
-}
-
-static void watch(struct cuda *cuda, struct fence_part *part)
-{
-	uint32_t word = cuda->last_word + 1 ? cuda->last_word + 1 : 1;
-	CUdeviceptr to = (CUdeviceptr)(uintptr_t)&cuda->words[word % WORDS];
-
-	if (cuda->driver->write_word(part->stream->handle, to, word,
-				     CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
-		return;
-	cuda->last_word = word;
-	part->word = word;
-}
-
-/*
- * Whether a word behind what is queued in @stream makes nothing wait that would not have to: in the
- * legacy stream it would wait for all streams that wait for that, and they for it.
- */
-static bool may_watch(const struct cuda *cuda, const struct fgv_gpu_stream *stream)
-{
-	const struct fgv_gpu_stream *other = cuda->legacy.next;
-
-	if (stream != &cuda->legacy)
-		return stream->is_busy;
-	while (other != &cuda->legacy && !(other->is_blocking && other->is_busy))
-		other = other->next;
-	return stream->is_busy && other == &cuda->legacy;
-}
-
-/* The words come behind the fence, and nothing waits for them: the streams count as empty. */
-void fgv_cuda_fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
-{
-	struct cuda *cuda = cuda_of(gpu);
-
-	if (!cuda->words)
-		return;
-	for (struct fence_part *part = fence->parts; part; part = part->rest) {
-		if (!part->event && may_watch(cuda, part->stream))
-			watch(cuda, part);
-	}
-}
-
-static bool is_written(const struct cuda *cuda, const struct fence_part *part)
-{
-	return part->word &&
-	       __atomic_load_n(&cuda->words[part->word % WORDS], __ATOMIC_ACQUIRE) == part->word;
-}
-
 static CUresult query(struct cuda *cuda, struct fence_part *part)
 {
-	if (is_written(cuda, part)) {
-		if (!part->event)
-			part->stream->is_busy = false;
-		return CUDA_SUCCESS;
-	}
-	if (part->word && ++part->looks % LOOKS_PER_QUERY)
-		return CUDA_ERROR_NOT_READY;
 	return part->event ? cuda->driver->event_query(part->event->handle)
 			   : fgv_cuda_stream_query(cuda, part->stream);
 }

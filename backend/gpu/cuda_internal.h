@@ -45,9 +45,7 @@ struct cuda {
 	struct garbage *garbage;
 	uint64_t garbage_bytes;
 	unsigned garbage_count;
-	bool prints;	    /* there was code that may print */
-	uint32_t *words;    /* that the GPU writes; see cuda_fence.c. NULL: none */
-	uint32_t last_word; /* the value given out last */
+	bool prints; /* there was code that may print */
 };
 
 static inline struct cuda *cuda_of(struct fgv_gpu *gpu)
@@ -78,10 +76,6 @@ CUresult fgv_cuda_discard(struct cuda *cuda, enum garbage_kind kind, uint64_t wh
 void fgv_cuda_collect(struct cuda *cuda);
 void fgv_cuda_collect_now(struct cuda *cuda);
 
-/* With the context, and after its end. Without words fences are asked for. */
-void fgv_cuda_words_init(struct cuda *cuda);
-void fgv_cuda_words_fini(struct cuda *cuda);
-
 /*
  * Text that kernels print: whether a module does, and calls for where something was seen to be
  * done, a stream empty or an event past.
@@ -101,7 +95,6 @@ CUresult fgv_cuda_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *str
 CUresult fgv_cuda_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 			struct fgv_gpu_fence **fence);
 CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
-void fgv_cuda_fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,

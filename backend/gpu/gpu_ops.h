@@ -217,13 +217,12 @@ struct fgv_gpu_ops {
 	/*
 	 * A fence passes when what is queued now in a stream (or, with _all, in every
 	 * stream) is done. fence_query: CUDA_SUCCESS passed, CUDA_ERROR_NOT_READY not
-	 * yet, else the GPU's fault; after either end the fence is put.
+	 * yet, else the GPU's fault; after either end the fence is put. The answer is the
+	 * driver's: nothing that the GPU can write for a guest's kernels decides it.
 	 */
 	CUresult (*fence)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 			  struct fgv_gpu_fence **fence);
 	CUresult (*fence_all)(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
-	/* Of one just made: it is going to be looked at all the time. */
-	void (*fence_watch)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 	CUresult (*fence_query)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 	void (*fence_put)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 

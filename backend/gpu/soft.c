@@ -392,13 +392,6 @@ static CUresult soft_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence
 	return soft_fence(gpu, NULL, fence);
 }
 
-/* To look costs next to nothing. */
-static void soft_fence_watch(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
-{
-	(void)gpu;
-	(void)fence;
-}
-
 static CUresult soft_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 {
 	return softgpu_event_query(gpu_of(gpu), fence->event);
@@ -497,7 +490,6 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.event_elapsed = soft_event_elapsed,
 	.fence = soft_fence,
 	.fence_all = soft_fence_all,
-	.fence_watch = soft_fence_watch,
 	.fence_query = soft_fence_query,
 	.fence_put = soft_fence_put,
 	.print = soft_print,

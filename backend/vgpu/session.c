@@ -203,7 +203,6 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 CUresult fgv_session_await_fence(struct fgv_session *session, const struct fgv_request *request,
 				 struct fgv_gpu_fence *fence, uint64_t covers)
 {
-	session->gpu->ops->fence_watch(session->gpu, fence);
 	fgv_waits_add(&session->waits, &(struct fgv_wait){
 					       .lane = request->lane,
 					       .call = request->call,

@@ -1,0 +1,124 @@
+/*
+ * Fences of the CUDA implementation, with a driver of the test's: the driver alone says what
+ * is done, and each look asks it.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include "backend/gpu/cuda_internal.h"
+
+#define LOOKS 100
+
+/* What the driver of the test's says, and how often it was asked. */
+static struct {
+	CUresult stream, event;
+	unsigned stream_queries, event_queries, events;
+} said;
+
+static struct fgv_cuda_driver driver;
+static struct cuda cuda;
+static struct fgv_gpu_fence *fence;
+
+static CUresult stream_query(CUstream stream)
+{
+	(void)stream;
+	said.stream_queries++;
+	return said.stream;
+}
+
+static CUresult event_query(CUevent event)
+{
+	(void)event;
+	said.event_queries++;
+	return said.event;
+}
+
+static CUresult event_create(CUevent *event, unsigned flags)
+{
+	(void)flags;
+	*event = (CUevent)(uintptr_t)++said.events;
+	return CUDA_SUCCESS;
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+	(void)event;
+	(void)stream;
+	return CUDA_SUCCESS;
+}
+
+/* Something is at work in the legacy stream, and a fence behind it. */
+static void setup(void)
+{
+	said = (typeof(said)){.stream = CUDA_ERROR_NOT_READY, .event = CUDA_ERROR_NOT_READY};
+	driver = (struct fgv_cuda_driver){
+		.stream_query = stream_query,
+		.event_query = event_query,
+		.event_create = event_create,
+		.event_record = event_record,
+	};
+	cuda = (struct cuda){.base.ops = &fgv_gpu_cuda, .driver = &driver};
+	cuda.legacy.next = cuda.legacy.previous = &cuda.legacy;
+	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &cuda.legacy), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_cuda_fence(&cuda.base, NULL, &fence), CUDA_SUCCESS);
+}
+
+static void teardown(void)
+{
+	fgv_cuda_fence_put(&cuda.base, fence);
+	while (cuda.free_events) {
+		struct pooled_event *event = cuda.free_events;
+
+		cuda.free_events = event->next;
+		free(event);
+	}
+}
+
+START_TEST(each_look_asks_for_the_stream)
+{
+	for (unsigned i = 1; i <= LOOKS; i++) {
+		ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_ERROR_NOT_READY);
+		ck_assert_uint_eq(said.stream_queries, i);
+	}
+	said.stream = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_SUCCESS);
+	ck_assert_uint_eq(said.stream_queries, LOOKS + 1);
+}
+END_TEST
+
+START_TEST(each_look_asks_for_the_event_where_work_is_behind)
+{
+	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &cuda.legacy), CUDA_SUCCESS);
+	ck_assert_uint_eq(said.events, 1);
+	for (unsigned i = 1; i <= LOOKS; i++) {
+		ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_ERROR_NOT_READY);
+		ck_assert_uint_eq(said.event_queries, i);
+	}
+	said.event = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(fault_is_told)
+{
+	said.stream = CUDA_ERROR_ILLEGAL_ADDRESS;
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("cuda_fence");
+	TCase *tests = tcase_create("fences");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, each_look_asks_for_the_stream);
+	tcase_add_test(tests, each_look_asks_for_the_event_where_work_is_behind);
+	tcase_add_test(tests, fault_is_told);
+	suite_add_tcase(suite, tests);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
