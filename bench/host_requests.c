@@ -101,6 +101,15 @@ static CUresult fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 	return seen();
 }
 
+/* One that can do things side by side, as every real one. */
+static CUresult info(struct fgv_gpu *gpu, struct fgv_device_info *about)
+{
+	(void)gpu;
+	memset(about, 0, sizeof(*about));
+	about->attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] = 1;
+	return CUDA_SUCCESS;
+}
+
 static CUresult fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **made)
 {
 	return fence(gpu, NULL, made);
@@ -125,6 +134,7 @@ static bool print(struct fgv_gpu *gpu, const size_t room[2])
 
 static const struct fgv_gpu_ops ops = {
 	.name = "nothing",
+	.info = info,
 	.mem_alloc = mem_alloc,
 	.mem_free = mem_free,
 	.copy_in = copy_in,
@@ -165,6 +175,7 @@ static void make_grant(void)
 {
 	session.fds[FGV_SETUP_GRANT] = shared_memory(sizeof(struct fgv_grant));
 	session.setup.slice_ns = SLICE_NS;
+	session.gpu = &gpu;
 	check(!fgv_gate_init(&session), "the gate");
 	session.gate.grant->limit_ns = FGV_GRANT_NO_LIMIT;
 	check(fgv_grant_move(session.gate.grant, session.gate.word, FGV_GRANT_BUSY), "the grant");
@@ -176,7 +187,6 @@ static void make_session(void)
 
 	session.accounts = &accounts;
 	session.account = &accounts.sessions[0];
-	session.gpu = &gpu;
 	check(!fgv_session_init(&session), "the session");
 	check(!fgv_lanes_attach(session.lanes, 0, -1), "the lane");
 }

@@ -31,6 +31,12 @@ static inline uint64_t fgv_align_up(uint64_t v, uint64_t align)
 	return (v + align - 1) & ~(align - 1);
 }
 
+/* How many there are in a grid or a block. */
+static inline uint64_t fgv_extent(const uint32_t size[3])
+{
+	return (uint64_t)size[0] * size[1] * size[2];
+}
+
 /* The earlier of two deadlines, of which 0 is none. */
 static inline uint64_t fgv_earlier_ns(uint64_t a_ns, uint64_t b_ns)
 {

@@ -139,9 +139,11 @@ static int reply_not_ready(struct fgv_session *session, const struct fgv_request
 	return reply(session, request, CUDA_ERROR_NOT_READY, "", 0);
 }
 
-static bool may_run(struct fgv_session *session, uint16_t op)
+static bool may_run(struct fgv_session *session, const struct fgv_request *request,
+		    const uint8_t *message, uint32_t len)
 {
-	return !is_work(op) || fgv_gate_is_open(&session->gate);
+	return !is_work(request->op) ||
+	       fgv_gate_admits(session, &session->gate, request, message, len);
 }
 
 /* Executes the request whose message has been copied, unless it has to wait for a function. */
@@ -168,7 +170,8 @@ static int run_again(struct fgv_session *session, struct fgv_held_request *entry
 
 	memcpy(session->message, entry->message, entry->len + 1);
 	way = fgv_stall_judge(session, request, session->message, entry->len);
-	if (way == FGV_HELD_HOLD || (way == FGV_HELD_RUN && !may_run(session, request->op))) {
+	if (way == FGV_HELD_HOLD ||
+	    (way == FGV_HELD_RUN && !may_run(session, request, entry->message, entry->len))) {
 		stall->look |= way == FGV_HELD_RUN;
 		return fgv_stall_add(session, request, session->message, entry->len);
 	}
@@ -205,7 +208,8 @@ static int run_held(struct fgv_session *session)
 	struct fgv_held_request *entry = fgv_held_first(&session->held);
 	int err;
 
-	if (!entry || fgv_stall_is_full(&session->stall) || !may_run(session, entry->request.op))
+	if (!entry || fgv_stall_is_full(&session->stall) ||
+	    !may_run(session, &entry->request, entry->message, entry->len))
 		return 0;
 	fgv_held_take(&session->held);
 	memcpy(session->message, entry->message, entry->len + 1);
@@ -228,7 +232,7 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 
 	if (fgv_held_first(&session->held))
 		way = fgv_held_judge(&session->held, request, session->message, len);
-	else if (!may_run(session, request->op))
+	else if (!may_run(session, request, session->message, len))
 		way = FGV_HELD_HOLD;
 	switch (way) {
 	case FGV_HELD_RUN:

@@ -15,9 +15,6 @@
 /* A mark covers this part of a slice. Each costs the GPU some 2 us between two kernels. */
 #define MARK_SHARE 4
 
-/* Records and waits of streams, which take next to nothing. */
-#define TRIFLE_NS 1000
-
 /* Looks at the marks are rare while a reply waits for the GPU, as both ask the driver. */
 #define LOOK_TURNS 8
 
@@ -31,6 +28,7 @@ int fgv_gate_init(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
 	int fd = session->fds[FGV_SETUP_GRANT];
+	struct fgv_device_info info;
 
 	gate->grant = mmap(NULL, sizeof(*gate->grant), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (gate->grant == MAP_FAILED)
@@ -40,6 +38,9 @@ int fgv_gate_init(struct fgv_session *session)
 	gate->slice_ns = session->setup.slice_ns;
 	gate->idle_ns = session->setup.idle_ns;
 	gate->word = fgv_grant_load(gate->grant);
+	if (session->gpu->ops->info(session->gpu, &info) != CUDA_SUCCESS)
+		memset(&info, 0, sizeof(info));
+	fgv_forecast_init(&gate->forecast, &info, gate->slice_ns);
 	return 0;
 }
 
@@ -107,6 +108,7 @@ static void note_kind(struct fgv_mark *mark, uint16_t place)
 static void merge(struct fgv_mark *all, const struct fgv_mark *mark)
 {
 	all->last = mark->last;
+	all->until_ns = mark->until_ns;
 	all->predicted_ns += mark->predicted_ns;
 	for (unsigned i = 0; i < mark->kinds && i < FGV_MARK_KINDS; i++)
 		note_kind(all, mark->places[i]);
@@ -124,12 +126,13 @@ static void merge(struct fgv_mark *all, const struct fgv_mark *mark)
  */
 static void learn(struct fgv_gate *gate, const struct fgv_mark *done, uint64_t measured_ns)
 {
+	struct fgv_costs *costs = &gate->forecast.costs;
+
 	if (done->has_first)
-		fgv_cost_learn_first(&gate->costs, done->first_place,
-				     done->predicted_ns - gate->slice_ns, measured_ns);
-	else if (done->kinds <= FGV_MARK_KINDS)
-		fgv_cost_learn(&gate->costs, done->places, done->kinds, done->predicted_ns,
-			       measured_ns);
+		fgv_cost_learn_first(costs, done->first_place, done->predicted_ns - gate->slice_ns,
+				     measured_ns);
+	else if (done->kinds <= FGV_MARK_KINDS && done->predicted_ns)
+		fgv_cost_learn(costs, done->places, done->kinds, done->predicted_ns, measured_ns);
 }
 
 /* The work of @done is done. */
@@ -138,7 +141,8 @@ static void retire(struct fgv_gate *gate, const struct fgv_mark *done)
 	uint64_t now_ns = fgv_now_ns();
 
 	learn(gate, done, now_ns - gate->passed_ns);
-	gate->ahead_ns -= done->predicted_ns;
+	fgv_overlap_done(&gate->forecast.overlap, done->until_ns);
+	gate->ahead_ns = fgv_overlap_ahead_ns(&gate->forecast.overlap);
 	gate->finished = done->last;
 	gate->passed_ns = now_ns;
 	if (fgv_gate_has_work(gate)) {
@@ -208,29 +212,32 @@ static int look_at_marks(struct fgv_session *session)
 
 /* --- Letting work through -------------------------------------------------- */
 
-/* What @request is taken to cost; its kind is noted with the open mark. */
-static uint64_t predict(struct fgv_gate *gate, const struct fgv_request *request)
+bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
+			    const uint8_t *message, uint32_t len)
 {
-	uint32_t kind = request->subject ? request->subject : request->op;
-	uint16_t place = fgv_cost_place(kind, request->amount);
-	uint64_t ns = gate->costs.ns[place];
+	return fgv_forecast_fits(session, request, message, len);
+}
 
-	if (!request->subject && !request->amount)
-		return TRIFLE_NS;
-	if (ns) {
-		note_kind(&gate->open, place);
-		return ns;
+/* Notes the kind of what goes to the GPU with the open mark. */
+static void note_expected(struct fgv_gate *gate, const struct fgv_expected *expected)
+{
+	if (expected->is_trifle)
+		return;
+	if (!expected->is_first) {
+		note_kind(&gate->open, expected->place);
+		return;
 	}
 	gate->open.has_first = true;
-	gate->open.first_place = place;
-	return gate->slice_ns;
+	gate->open.first_place = expected->place;
 }
 
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_gate *gate = &session->gate;
-	uint64_t ns = predict(gate, request);
+	struct fgv_expected expected;
 
+	fgv_forecast_expect(session, request, session->message, &expected);
+	note_expected(gate, &expected);
 	if (!fgv_gate_has_work(gate)) {
 		gate->passed_ns = fgv_now_ns();
 		if (!gate->since_ns)
@@ -238,8 +245,9 @@ void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request
 	}
 	gate->woke = false;
 	gate->open.last = ++gate->submitted;
-	gate->open.predicted_ns += ns;
-	gate->ahead_ns += ns;
+	gate->open.predicted_ns += fgv_forecast_add(session, request, session->message, &expected);
+	gate->open.until_ns = gate->forecast.overlap.ends_ns;
+	gate->ahead_ns = fgv_overlap_ahead_ns(&gate->forecast.overlap);
 	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE)
 		mark(session);
 }

@@ -4,9 +4,11 @@
  *
  * Work that is let through is marked from time to time by a fence. A mark that passes tells
  * how long the work before it took, so use is measured without ever letting the GPU run
- * dry, and what the next requests will take can be guessed (cost.h). Let through is what,
- * by that guess, still fits: into the slice, or, for who is alone on the GPU, into
- * a slice's worth of unfinished work, which is what a newcomer has to wait for.
+ * dry, and what the next requests will take can be guessed (forecast.h). Let through is what,
+ * by that guess, still fits: into the slice, or, for a session that is alone on the GPU, into
+ * a slice's worth of unfinished work, which is what a newcomer has to wait for. Work that
+ * would be done before what is there already, in another stream or by another engine, fits
+ * at any time while the gate is open.
  *
  * Use is the time from the first work until all is done. While others wait, short pauses
  * in between count: the GPU was kept for this session.
@@ -19,7 +21,7 @@
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/grant.h"
-#include "backend/vgpu/cost.h"
+#include "backend/vgpu/forecast.h"
 
 #define FGV_GATE_MARKS 64 /* at most, at once; a power of two */
 #define FGV_MARK_KINDS 4  /* kinds of requests that a mark tells apart */
@@ -30,7 +32,8 @@ struct fgv_session;
 struct fgv_mark {
 	struct fgv_gpu_fence *fence;
 	uint64_t last;	       /* number of its last request */
-	uint64_t predicted_ns; /* of all its requests */
+	uint64_t until_ns;     /* where it ends on the forecast's line */
+	uint64_t predicted_ns; /* by how much its requests put off the end of all work */
 	uint16_t places[FGV_MARK_KINDS];
 	uint8_t kinds;	/* more than there is room for: nothing is learned of them */
 	bool has_first; /* a request of a kind that was never measured */
@@ -45,7 +48,7 @@ struct fgv_gate {
 	uint64_t idle_ns;
 	uint64_t word;	    /* of the grant, as last seen */
 	uint64_t limit_ns;  /* the same, while the grant is held */
-	uint64_t ahead_ns;  /* predicted cost of the work that is not known to be done */
+	uint64_t ahead_ns;  /* predicted time to the end of the work that is not known to be done */
 	uint64_t room_ns;   /* what of it there may be; 0: closed */
 	uint64_t submitted; /* requests let through, in all */
 	uint64_t finished;  /* of them, those known to be done */
@@ -61,7 +64,7 @@ struct fgv_gate {
 	struct fgv_mark open; /* work that has no fence yet */
 	struct fgv_mark marks[FGV_GATE_MARKS];
 	uint32_t oldest, mark_count;
-	struct fgv_costs costs;
+	struct fgv_forecast forecast;
 };
 
 /* Maps the grant. 0 or a negative errno. */
@@ -69,10 +72,20 @@ int fgv_gate_init(struct fgv_session *session);
 /* Puts the fences; the GPU is still there. */
 void fgv_gate_fini(struct fgv_session *session);
 
-/* Whether a request that is work may go to the GPU now; it is counted by fgv_gate_let(). */
-static inline bool fgv_gate_is_open(struct fgv_gate *gate)
+/* For fgv_gate_admits(): there is as much ahead as there may be. */
+bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
+			    const uint8_t *message, uint32_t len);
+
+/*
+ * Whether @request, which is work and has @len bytes of arguments that nobody has checked yet, may
+ * go to the GPU now; it is counted by fgv_gate_let().
+ */
+static inline bool fgv_gate_admits(struct fgv_session *session, struct fgv_gate *gate,
+				   const struct fgv_request *request, const uint8_t *message,
+				   uint32_t len)
 {
-	gate->blocked = gate->ahead_ns >= gate->room_ns;
+	gate->blocked = gate->ahead_ns >= gate->room_ns &&
+			!(gate->room_ns && fgv_gate_admits_beside(session, request, message, len));
 	return !gate->blocked;
 }
 
@@ -82,7 +95,10 @@ static inline bool fgv_gate_has_work(const struct fgv_gate *gate)
 	return gate->finished != gate->submitted;
 }
 
-/* @request has put work on the GPU; its subject and amount say of which kind. */
+/*
+ * @request has put work on the GPU; its subject and amount say of which kind, and its arguments
+ * are still in session->message.
+ */
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request);
 
 /* All requests up to number @last are done, as a wait for them has shown. */

@@ -222,11 +222,6 @@ CUresult fgv_do_fill_rows(struct fgv_session *session, struct fgv_request *reque
 }
 
 /* Wraps around where the launch will be refused. */
-static uint64_t threads(const uint32_t extent[3])
-{
-	return (uint64_t)extent[0] * extent[1] * extent[2];
-}
-
 /* What is launched: all kinds of launches are checked and counted alike. */
 struct launch {
 	const struct fgv_object *function;
@@ -261,7 +256,7 @@ static CUresult begin_launch(struct fgv_session *session, struct fgv_request *re
 		arg += fgv_align_up(function->function.param_sizes[i], 8);
 	}
 	request->subject = function->handle;
-	request->amount = threads(in->grid) * threads(in->block);
+	request->amount = fgv_extent(in->grid) * fgv_extent(in->block);
 	return CUDA_SUCCESS;
 }
 

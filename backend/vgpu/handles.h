@@ -55,6 +55,8 @@ struct fgv_object {
 		} texture;
 	};
 	bool is_blocking; /* a stream that waits for the legacy one */
+	uint64_t ends_ns; /* of a stream, its work; of an event, what it was recorded behind
+			     (overlap.h) */
 	/* Marks of stall.h, on streams and events; on events alone. */
 	uint64_t stalled;
 	uint64_t awaited;

@@ -1,11 +1,12 @@
-"""The words launch, copy, alloc and start of bench: what single CUDA calls cost."""
+"""The words launch, copy, alloc, streams and start of bench: what single CUDA calls cost."""
 import time
 
 from common import BUILD, positive
 from pairs import Measurement, Pair, Target, add_options
 
 SOFT_SAMPLES = 3
-SOFT = {"launch": ("--sustained", 100), "copy": ("--max-mib", 1), "alloc": ()}
+SOFT = {"launch": ("--sustained", 100), "copy": ("--max-mib", 1), "alloc": (),
+        "streams": ("--max-us", 460, "--copy-mib", 4)}
 
 LAUNCH = {
     "launch_call": Measurement("asynchronous launch, the call", Target("fairgv", 0.15)),
@@ -34,6 +35,10 @@ COPY_TARGETS = {"pageable": Target("fairgv", 25, at_least=True),
                 "registered": Target("ratio", 0.99, at_least=True)}
 COPY_TARGET_SIZE = "512MiB"
 
+COPY_BESIDE = {"copy_alone": Measurement("a copy to the device alone"),
+               "copy_beside_kernel": Measurement("the same beside a kernel as long",
+                                                 Target("ratio", 1.03))}
+
 START = {
     "first_call": Measurement("first CUDA call", Target("fairgv", 50)),
     "first_kernel": Measurement("first kernel, until it is done"),
@@ -54,6 +59,15 @@ def copy_measurement(name):
     target = COPY_TARGETS[kind] if size == COPY_TARGET_SIZE else None
     where = "to the device" if direction == "in" else "from the device"
     return Measurement(f"{kind}, {where}, {size}", target)
+
+
+def streams_measurement(name):
+    """What name=streams_COUNT_TIME says, and its target."""
+    if name in COPY_BESIDE:
+        return COPY_BESIDE[name]
+    _, count, each = name.split("_")
+    return Measurement(f"{count} kernels of {each.removesuffix('us')} us side by side",
+                       Target("ratio", 1.03))
 
 
 def figures_of(lines):
@@ -87,6 +101,10 @@ def alloc(options):
     return single(options, ALLOC.get)
 
 
+def streams(options):
+    return single(options, streams_measurement)
+
+
 def start_once(pair, way, ending):
     if STARTS[ending]:
         pair.await_warm()
@@ -109,7 +127,8 @@ def start(options):
 def add_words(measurements):
     for measure, text in ((launch, "what launches and synchronizations cost"),
                           (copy, "what copies between host and device cost"),
-                          (alloc, "what getting memory and giving it back costs")):
+                          (alloc, "what getting memory and giving it back costs"),
+                          (streams, "whether kernels and copies run side by side")):
         word = measurements.add_parser(measure.__name__, help=text)
         word.set_defaults(measure=measure)
         word.add_argument("--samples", type=positive, metavar="N",

@@ -54,6 +54,10 @@ def single_calls():
     expect(set(copy) == kinds | {"in_4B", "out_4B"} and min(copy.values()) > 0, copy)
     alloc = measured("alloc", "--samples", "1")
     expect(len(alloc) == 8 and min(alloc.values()) > 0, alloc)
+    streams = measured("streams", "--samples", "1")
+    kernels = {f"streams_{count}_{us}us" for count in (1, 8, 32) for us in (30, 460)}
+    expect(set(streams) == kernels | {"copy_alone", "copy_beside_kernel"}, streams)
+    expect(min(streams.values()) > 0, streams)
 
 
 def start():

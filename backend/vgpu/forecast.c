@@ -1,0 +1,194 @@
+/*
+ * What requests will take, and when they will be done.
+ */
+#include "backend/vgpu/forecast.h"
+
+#include <stddef.h>
+#include <string.h>
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+
+/* Records and waits of streams, which take next to nothing. */
+#define TRIFLE_NS 1000
+
+#define WARP 32u
+
+static uint32_t attribute(const struct fgv_device_info *info, CUdevice_attribute attribute)
+{
+	return (uint32_t)fgv_max_u64(
+		1, info->attributes[attribute] > 0 ? (uint64_t)info->attributes[attribute] : 0);
+}
+
+void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_info *info,
+		       uint64_t unknown_ns)
+{
+	*forecast = (struct fgv_forecast){
+		.overlap.is_serial = info->attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS] <= 0,
+		.processors = attribute(info, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+		.processor_threads =
+			attribute(info, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+		.processor_blocks =
+			attribute(info, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+		.unknown_ns = unknown_ns,
+	};
+}
+
+/* --- One request ------------------------------------------------------------- */
+
+/* Of what can be there at once by the number of threads alone: registers only make it less. */
+static uint32_t share_of(const struct fgv_forecast *forecast, const uint32_t grid[3],
+			 const uint32_t block[3])
+{
+	uint64_t threads = fgv_align_up(fgv_max_u64(fgv_extent(block), 1), WARP);
+	uint64_t each = fgv_min_u64(fgv_max_u64(forecast->processor_threads / threads, 1),
+				    forecast->processor_blocks);
+	uint64_t room = each * forecast->processors, blocks = fgv_extent(grid);
+
+	if (blocks >= room)
+		return FGV_SHARE_ALL;
+	return (uint32_t)fgv_max_u64(blocks * FGV_SHARE_ALL / room, 1);
+}
+
+static enum fgv_engine engine_of(uint16_t op)
+{
+	switch (op) {
+	case FGV_OP_COPY_IN:
+	case FGV_OP_COPY_IN_BULK:
+	case FGV_OP_BOX_IN:
+	case FGV_OP_BOX_IN_BULK:
+		return FGV_ENGINE_IN;
+	case FGV_OP_COPY_OUT:
+	case FGV_OP_BOX_OUT:
+		return FGV_ENGINE_OUT;
+	default:
+		return FGV_ENGINE_COMPUTE;
+	}
+}
+
+/* What @message names at @off; NULL for the legacy stream, and for what there is not. */
+static struct fgv_object *object_at(struct fgv_session *session, enum fgv_kind kind,
+				    const uint8_t *message, size_t off)
+{
+	uint32_t handle;
+
+	memcpy(&handle, message + off, sizeof(handle));
+	return handle ? fgv_session_lookup(session, kind, handle) : NULL;
+}
+
+static struct fgv_object *stream_of(struct fgv_session *session, uint16_t op,
+				    const uint8_t *message)
+{
+	uint16_t off = fgv_op_infos[op].stream_off;
+
+	return off == FGV_OP_NO_STREAM ? NULL : object_at(session, FGV_KIND_STREAM, message, off);
+}
+
+void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *request,
+			 const uint8_t *message, struct fgv_expected *expected)
+{
+	const struct fgv_forecast *forecast = &session->gate.forecast;
+	uint32_t kind = request->subject ? request->subject : request->op;
+	uint16_t place = fgv_cost_place(kind, request->amount);
+	uint64_t ns = forecast->costs.ns[place];
+
+	*expected = (struct fgv_expected){
+		.piece = {stream_of(session, request->op, message), engine_of(request->op),
+			  FGV_SHARE_ALL, ns ? ns : forecast->unknown_ns},
+		.place = place,
+		.is_trifle = !request->subject && !request->amount,
+		.is_first = !ns,
+	};
+	if (expected->is_trifle) {
+		expected->piece.ns = TRIFLE_NS;
+		expected->piece.share = 1;
+		expected->is_first = false;
+	} else if (request->op == FGV_OP_LAUNCH && ns) {
+		struct fgv_launch_request launch;
+
+		memcpy(&launch, message, sizeof(launch));
+		expected->piece.share = share_of(forecast, launch.grid, launch.block);
+	}
+}
+
+/* --- All of them --------------------------------------------------------------- */
+
+/* Records and waits, by which streams meet. */
+static void meet(struct fgv_session *session, uint16_t op, const uint8_t *message,
+		 struct fgv_object *stream)
+{
+	struct fgv_overlap *overlap = &session->gate.forecast.overlap;
+	struct fgv_object *event;
+
+	switch (op) {
+	case FGV_OP_EVENT_RECORD:
+		event = object_at(session, FGV_KIND_EVENT, message,
+				  offsetof(struct fgv_event_record_request, event));
+		if (event)
+			fgv_overlap_record(overlap, stream, event);
+		break;
+	case FGV_OP_STREAM_WAIT_EVENT:
+		event = object_at(session, FGV_KIND_EVENT, message,
+				  offsetof(struct fgv_stream_wait_event_request, event));
+		if (event)
+			fgv_overlap_wait(overlap, stream, event);
+		break;
+	}
+}
+
+uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request *request,
+			  const uint8_t *message, const struct fgv_expected *expected)
+{
+	uint64_t more_ns = fgv_overlap_add(&session->gate.forecast.overlap, &expected->piece);
+
+	if (expected->is_trifle)
+		meet(session, request->op, message, expected->piece.stream);
+	return more_ns;
+}
+
+/* What a handler would say of @request; false: it takes the handler to know. */
+static bool foresee(struct fgv_request *request, const uint8_t *message, uint32_t len)
+{
+	uint32_t fixed = fgv_op_infos[request->op].request_len;
+	union {
+		struct fgv_launch_request launch;
+		struct fgv_copy_in_bulk_request in;
+		struct fgv_copy_out_request out;
+	} as;
+
+	if (len < fixed)
+		return false;
+	memcpy(&as, message, fgv_min_u64(fixed, sizeof(as)));
+	switch (request->op) {
+	case FGV_OP_LAUNCH:
+		request->subject = as.launch.function;
+		request->amount = fgv_extent(as.launch.grid) * fgv_extent(as.launch.block);
+		return true;
+	case FGV_OP_COPY_IN:
+		request->amount = len - fixed;
+		return true;
+	case FGV_OP_COPY_IN_BULK:
+		request->amount = as.in.data_len;
+		return true;
+	case FGV_OP_COPY_OUT:
+		request->amount = as.out.data_len;
+		return true;
+	case FGV_OP_EVENT_RECORD:
+	case FGV_OP_STREAM_WAIT_EVENT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *request,
+		       const uint8_t *message, uint32_t len)
+{
+	const struct fgv_overlap *overlap = &session->gate.forecast.overlap;
+	struct fgv_request guess = *request;
+	struct fgv_expected expected;
+
+	if (overlap->is_serial || !foresee(&guess, message, len))
+		return false;
+	fgv_forecast_expect(session, &guess, message, &expected);
+	return !expected.is_first && fgv_overlap_with(overlap, &expected.piece) <= overlap->ends_ns;
+}

@@ -1,0 +1,53 @@
+/*
+ * When work will be done: what each request costs by itself (cost.h), and how requests overlap
+ * on the GPU (overlap.h). Nothing of it is ever charged.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_FORECAST_H
+#define FGV_VGPU_FORECAST_H
+
+#include "api/host.h"
+#include "backend/gpu/gpu_ops.h"
+#include "backend/vgpu/cost.h"
+#include "backend/vgpu/overlap.h"
+
+struct fgv_session;
+
+struct fgv_forecast {
+	struct fgv_costs costs;
+	struct fgv_overlap overlap;
+	uint32_t processors;	    /* of the GPU */
+	uint32_t processor_threads; /* that each has room for */
+	uint32_t processor_blocks;
+	uint64_t unknown_ns; /* what a request is taken to cost whose kind was never measured */
+};
+
+/* What is known of a request before it is measured. */
+struct fgv_expected {
+	struct fgv_piece piece;
+	uint16_t place; /* of its kind, in costs */
+	bool is_trifle; /* next to nothing, whatever its kind */
+	bool is_first;	/* of its kind */
+};
+
+/* For a GPU that can do what @info says. */
+void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_info *info,
+		       uint64_t unknown_ns);
+
+/* What @request will take, whose handler has run: its subject and amount are known. */
+void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *request,
+			 const uint8_t *message, struct fgv_expected *expected);
+
+/* It has gone to the GPU. By how much all work ends later. */
+uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request *request,
+			  const uint8_t *message, const struct fgv_expected *expected);
+
+/*
+ * Whether a request that has not been decoded, of @len bytes of arguments, would be done before
+ * the work that is there already. False where that is not known.
+ */
+bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *request,
+		       const uint8_t *message, uint32_t len);
+
+#endif
