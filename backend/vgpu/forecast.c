@@ -49,7 +49,22 @@ static uint32_t share_of(const struct fgv_forecast *forecast, const uint32_t gri
 	return (uint32_t)fgv_max_u64(blocks * FGV_SHARE_ALL / room, 1);
 }
 
-static enum fgv_engine engine_of(uint16_t op)
+/* A copy between two places of which one is host memory that the GPU sees. */
+static enum fgv_engine engine_of_copy(const struct fgv_session *session, const uint8_t *message)
+{
+	struct fgv_copy_device_request copy;
+	bool from_host, to_host;
+
+	memcpy(&copy, message, sizeof(copy));
+	from_host = fgv_mapped_find(&session->mapped, copy.from, copy.size) != NULL;
+	to_host = fgv_mapped_find(&session->mapped, copy.to, copy.size) != NULL;
+	if (from_host == to_host)
+		return FGV_ENGINE_COMPUTE;
+	return from_host ? FGV_ENGINE_IN : FGV_ENGINE_OUT;
+}
+
+static enum fgv_engine engine_of(const struct fgv_session *session, uint16_t op,
+				 const uint8_t *message)
 {
 	switch (op) {
 	case FGV_OP_COPY_IN:
@@ -60,6 +75,8 @@ static enum fgv_engine engine_of(uint16_t op)
 	case FGV_OP_COPY_OUT:
 	case FGV_OP_BOX_OUT:
 		return FGV_ENGINE_OUT;
+	case FGV_OP_COPY_DEVICE:
+		return engine_of_copy(session, message);
 	default:
 		return FGV_ENGINE_COMPUTE;
 	}
@@ -92,8 +109,9 @@ void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *
 	uint64_t ns = forecast->costs.ns[place];
 
 	*expected = (struct fgv_expected){
-		.piece = {stream_of(session, request->op, message), engine_of(request->op),
-			  FGV_SHARE_ALL, ns ? ns : forecast->unknown_ns},
+		.piece = {stream_of(session, request->op, message),
+			  engine_of(session, request->op, message), FGV_SHARE_ALL,
+			  ns ? ns : forecast->unknown_ns},
 		.place = place,
 		.is_trifle = !request->subject && !request->amount,
 		.is_first = !ns,
@@ -153,6 +171,8 @@ static bool foresee(struct fgv_request *request, const uint8_t *message, uint32_
 		struct fgv_launch_request launch;
 		struct fgv_copy_in_bulk_request in;
 		struct fgv_copy_out_request out;
+		struct fgv_copy_device_request device;
+		struct fgv_fill_request fill;
 	} as;
 
 	if (len < fixed)
@@ -171,6 +191,12 @@ static bool foresee(struct fgv_request *request, const uint8_t *message, uint32_
 		return true;
 	case FGV_OP_COPY_OUT:
 		request->amount = as.out.data_len;
+		return true;
+	case FGV_OP_COPY_DEVICE:
+		request->amount = as.device.size;
+		return true;
+	case FGV_OP_FILL:
+		request->amount = as.fill.count * as.fill.width;
 		return true;
 	case FGV_OP_EVENT_RECORD:
 	case FGV_OP_STREAM_WAIT_EVENT:

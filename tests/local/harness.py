@@ -75,13 +75,13 @@ class Backend(BackendProcess):
             with connection.makefile(encoding="utf-8") as reply:
                 return json.load(reply)
 
-    def start(self, vm, program, *arguments, env=None):
+    def start(self, vm, program, *arguments, env=None, stdin=None):
         """Runs a built program in @vm; its own process group, output captured."""
         return subprocess.Popen(
             [RUN, "--socket", self.socket, "--vm", vm, "--", BUILD / program,
              *map(str, arguments)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env={**os.environ, **(env or {})})
+            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, env={**os.environ, **(env or {})})
 
     def expect_at_rest(self):
         """No process and no descriptor of a session is left, and the daemon lives."""

@@ -253,6 +253,21 @@ START_TEST(copy_fits_beside_a_kernel)
 }
 END_TEST
 
+/* Two places of the device: the GPU's own work, as a kernel is. */
+START_TEST(copy_on_the_device_is_computing)
+{
+	struct fgv_copy_device_request copy = {.size = 1 << 20, .stream = streams[1]->handle};
+	struct fgv_request request = {.op = FGV_OP_COPY_DEVICE};
+
+	fgv_cost_learn_first(&session.gate.forecast.costs,
+			     fgv_cost_place(FGV_OP_COPY_DEVICE, 1 << 20), 0, MS);
+	learn(132 * 8, 2 * MS);
+	let(streams[0], 132 * 8);
+	memcpy(session.message, &copy, sizeof(copy));
+	ck_assert(!fgv_forecast_fits(&session, &request, session.message, sizeof(copy)));
+}
+END_TEST
+
 START_TEST(nothing_fits_beside_on_a_serial_gpu)
 {
 	struct fgv_device_info info = gpu(0);
@@ -303,6 +318,7 @@ static TCase *cases(void)
 	tcase_add_test(tests, small_kernels_fit_beside_a_long_one);
 	tcase_add_test(tests, full_grid_does_not_fit_beside_another);
 	tcase_add_test(tests, copy_fits_beside_a_kernel);
+	tcase_add_test(tests, copy_on_the_device_is_computing);
 	tcase_add_test(tests, nothing_fits_beside_on_a_serial_gpu);
 	tcase_add_test(tests, hostile_sizes);
 	return tests;
