@@ -15,11 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/arbiter.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/gpusched.h"
-#include "backend/memory.h"
 #include "common/util.h"
-#include "softgpu/softgpu.h"
 
 /* The first use of the driver after boot takes seconds on a machine with many GPUs. */
 #define PROBE_TIMEOUT_MS 60000
@@ -110,7 +109,7 @@ static void add_cuda(struct fgv_devices *devices, const struct probe *probe, uns
 {
 	struct fgv_device *device = &devices->list[devices->count++];
 
-	*device = (struct fgv_device){.ordinal = ordinal, .shared_fd = -1};
+	*device = (struct fgv_device){.ordinal = ordinal};
 	snprintf(device->name, sizeof(device->name), "%s", probe->names[ordinal]);
 }
 
@@ -134,34 +133,15 @@ static int add_cuda_devices(struct fgv_devices *devices, const struct probe *pro
 	return 0;
 }
 
-/* Memory for the processes that use one soft device. */
-static int create_shared(struct fgv_device *device)
-{
-	device->shared_fd =
-		fgv_memory_create("fairgv-soft-gpu", softgpu_shared_size(), &device->shared);
-	if (device->shared_fd < 0)
-		return device->shared_fd;
-	softgpu_shared_init(device->shared);
-	return 0;
-}
-
-static int add_soft_devices(struct fgv_devices *devices, unsigned count, char *text, size_t len)
+static void add_soft_devices(struct fgv_devices *devices, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		struct fgv_device *device = &devices->list[i];
-		int ret;
+		struct fgv_device *device = &devices->list[devices->count++];
 
 		*device = (struct fgv_device){.soft = true, .ordinal = i};
-		ret = create_shared(device);
-		if (ret) {
-			snprintf(text, len, "can't make a soft GPU: %s", strerror(-ret));
-			return ret;
-		}
-		devices->count++;
 		snprintf(device->name, sizeof(device->name), "soft GPU %u (runs on the processor)",
 			 i);
 	}
-	return 0;
 }
 
 /* @text: what is wrong, or on success what was chosen and why. */
@@ -180,12 +160,12 @@ static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choi
 				 choice->kind == FGV_GPU_CUDA ? "configured" : "a device answers");
 		return ret;
 	}
-	ret = add_soft_devices(devices, soft_count, text, len);
-	if (!ret && choice->kind == FGV_GPU_SOFT)
+	add_soft_devices(devices, soft_count);
+	if (choice->kind == FGV_GPU_SOFT)
 		snprintf(text, len, "using the soft GPU: configured");
-	else if (!ret)
+	else
 		snprintf(text, len, "using the soft GPU: no CUDA device: %s", probe->why);
-	return ret;
+	return 0;
 }
 
 int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
@@ -216,14 +196,6 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 
 void fgv_devices_fini(struct fgv_devices *devices)
 {
-	for (size_t i = 0; i < devices->count; i++) {
-		struct fgv_device *device = &devices->list[i];
-
-		if (!device->soft)
-			continue;
-		munmap(device->shared, softgpu_shared_size());
-		close(device->shared_fd);
-	}
 	devices->count = 0;
 }
 
@@ -232,8 +204,19 @@ void fgv_devices_stop(struct fgv_devices *devices)
 	for (size_t i = 0; i < devices->count; i++) {
 		fgv_gpusched_destroy(devices->list[i].sched);
 		devices->list[i].sched = NULL;
+		fgv_arbiter_destroy(devices->list[i].arbiter);
+		devices->list[i].arbiter = NULL;
 	}
 	fgv_cosched_fini(&devices->cosched);
+}
+
+static int start_device(struct fgv_device *device, const struct fgv_gpusched_config *sched)
+{
+	int ret = fgv_gpusched_create(&device->sched, sched);
+
+	if (!ret && device->soft)
+		ret = fgv_arbiter_create(&device->arbiter, device->name, sched->hang_ns);
+	return ret;
 }
 
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config)
@@ -251,7 +234,7 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 	sched.params.interactive_calls = (uint32_t)config->interactive_calls;
 	sched.params.interactive_window_ns = config->interactive_window_ns;
 	for (size_t i = 0; i < devices->count && !ret; i++)
-		ret = fgv_gpusched_create(&devices->list[i].sched, &sched);
+		ret = start_device(&devices->list[i], &sched);
 	if (ret)
 		fgv_devices_stop(devices);
 	return ret;
@@ -259,6 +242,6 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 
 void fgv_device_forget(const struct fgv_device *device, pid_t pid)
 {
-	if (device->soft)
-		softgpu_shared_forget(device->shared, pid);
+	if (device->arbiter)
+		fgv_arbiter_forget(device->arbiter, pid);
 }

@@ -12,16 +12,15 @@
 #include "backend/config.h"
 #include "backend/cosched.h"
 
+struct fgv_arbiter;
 struct fgv_gpusched;
 
 struct fgv_device {
 	bool soft;
 	unsigned ordinal;
 	char name[256];
-	/* The soft GPU's memory shared by its processes, and where the daemon has it. */
-	int shared_fd;
-	void *shared;
-	struct fgv_gpusched *sched; /* NULL: does not run */
+	struct fgv_gpusched *sched;  /* NULL: does not run */
+	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
 };
 
 struct fgv_devices {
@@ -39,9 +38,12 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 		     size_t why_len, char *choice, size_t choice_len);
 void fgv_devices_fini(struct fgv_devices *devices);
 
-/* Starts each device's scheduler, a thread; 0 or a negative errno, and then none runs. */
+/*
+ * Starts each device's scheduler, a thread, and a soft one's arbiter, another; 0 or a negative
+ * errno, and then none runs.
+ */
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config);
-/* Stops them; no VM has a share any more. */
+/* Stops them; no VM has a share any more, and no process a seat. */
 void fgv_devices_stop(struct fgv_devices *devices);
 
 /* Process @pid, which used @device, has ended. */

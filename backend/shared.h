@@ -3,9 +3,9 @@
  * more than either trusts a guest, and are always of the same build: no version.
  *
  * fairgv-vgpu is started with one descriptor, FGV_CONTROL_FD, a SOCK_SEQPACKET
- * socket to the daemon. On it comes one struct fgv_prepare, with the soft device's
- * descriptor if it is one: the process opens its GPU and answers with one struct
- * fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
+ * socket to the daemon. On it comes one struct fgv_prepare, for a soft device with the
+ * descriptors of a seat at its engine (arbiter.h): the process opens its GPU and answers with
+ * one struct fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
  * descriptors in the order of enum fgv_setup_fd, and the process serves that session.
  * Nothing else is sent, and the socket's end ends the process.
  */

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/arbiter.h"
 #include "backend/fds.h"
 #include "backend/loop.h"
 #include "backend/mps.h"
@@ -121,7 +122,9 @@ static void process_ready(struct fgv_watch *watch, uint32_t events)
 	process->deadline_ns = 0;
 }
 
-static int send_prepare(const struct fgv_warm *warm, unsigned number, int control_fd)
+/* @seat: the descriptors of its seat, where the device is a soft one. */
+static int send_prepare(const struct fgv_warm *warm, unsigned number, int control_fd,
+			const int seat[FGV_SEAT_FDS])
 {
 	const struct fgv_device *device = &warm->devices->list[number];
 	const struct fgv_prepare prepare = {
@@ -130,8 +133,8 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
 		.soft_memory_bytes = warm->config->soft_memory_bytes,
 	};
 
-	return fgv_fds_send(control_fd, &prepare, sizeof(prepare), &device->shared_fd,
-			    device->soft ? 1 : 0);
+	return fgv_fds_send(control_fd, &prepare, sizeof(prepare), seat,
+			    device->soft ? FGV_SEAT_FDS : 0);
 }
 
 /*
@@ -162,7 +165,8 @@ static int spawn_apart(const char *path, char *const argv[], const struct fgv_sp
  * The order is sent before the process is there to take it: so whatever fails, there
  * is no process to get rid of.
  */
-static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *control_fd)
+static int spawn_with(const struct fgv_warm *warm, unsigned device, const int seat[FGV_SEAT_FDS],
+		      pid_t *pid, int *control_fd)
 {
 	char *argv[] = {"fairgv-vgpu", NULL};
 	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
@@ -172,13 +176,30 @@ static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	control.ours = pair[1];
-	ret = send_prepare(warm, device, pair[0]);
+	ret = send_prepare(warm, device, pair[0], seat);
 	if (!ret)
 		ret = spawn_apart(warm->vgpu_path, argv, &control, pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
 	*control_fd = pair[0];
+	return ret;
+}
+
+static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *control_fd)
+{
+	struct fgv_arbiter *arbiter = warm->devices->list[device].arbiter;
+	struct fgv_arbiter_seat *seat = NULL;
+	int fds[FGV_SEAT_FDS];
+	int ret = arbiter ? fgv_arbiter_attach(arbiter, &seat, fds) : 0;
+
+	if (ret)
+		return ret;
+	ret = spawn_with(warm, device, fds, pid, control_fd);
+	if (seat && ret)
+		fgv_arbiter_detach(seat);
+	else if (seat)
+		fgv_arbiter_started(seat, *pid);
 	return ret;
 }
 

@@ -23,12 +23,6 @@ static CUresult start(struct softgpu *gpu)
 					 gpu->config.memory_bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (gpu->config.shared) {
-		gpu->engine_slot = fgv_engine_attach(gpu->config.shared);
-		if (gpu->engine_slot < 0)
-			return CUDA_ERROR_DEVICE_UNAVAILABLE;
-		gpu->engine = gpu->config.shared;
-	}
 	result = fgv_workers_start(gpu);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -69,8 +63,8 @@ void softgpu_destroy(struct softgpu *gpu)
 		return;
 	fgv_queue_stop(gpu);
 	fgv_workers_stop(gpu);
-	if (gpu->engine)
-		fgv_engine_detach(gpu->engine, gpu->engine_slot);
+	if (gpu->config.engine.seat)
+		fgv_engine_leave(&gpu->config.engine);
 	fgv_softgpu_system_fini(&gpu->system);
 	fgv_textures_fini(&gpu->textures);
 	fgv_softgpu_memory_fini(&gpu->memory);

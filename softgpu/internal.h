@@ -148,8 +148,6 @@ struct softgpu {
 	struct memory memory;
 	struct textures textures;
 	struct softgpu_system system;
-	struct engine *engine;
-	int engine_slot;
 	unsigned workers_count; /* the executor is worker 0 */
 	struct worker *workers;
 
@@ -175,12 +173,14 @@ struct softgpu {
 	struct softgpu_stream default_stream;
 };
 
-/* engine.c */
-int fgv_engine_attach(struct engine *engine);
-void fgv_engine_detach(struct engine *engine, int slot);
-/* Waits for the engine; false if *@stop became true first. */
-bool fgv_engine_acquire(struct engine *engine, int slot, const int *stop);
-void fgv_engine_release(struct engine *engine, int slot);
+/* engine.c; only where config.engine has a seat */
+/* Waits for the engine; false if *@stop became true first, of which fgv_engine_wake() tells. */
+bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop);
+/* The kernel is done: the engine stays here until somebody else wants it. */
+void fgv_engine_release(const struct softgpu_engine *engine);
+void fgv_engine_wake(const struct softgpu_engine *engine);
+/* The executor has ended. */
+void fgv_engine_leave(const struct softgpu_engine *engine);
 
 /* queue.c */
 struct command *fgv_queue_new(enum command_kind kind, size_t param_bytes);

@@ -73,12 +73,14 @@ void fgv_queue_wait_frees(struct softgpu *gpu)
 
 static void run_launch(struct softgpu *gpu, const struct command *command)
 {
-	if (gpu->engine && !fgv_engine_acquire(gpu->engine, gpu->engine_slot, &gpu->stop))
+	const struct softgpu_engine *engine = &gpu->config.engine;
+
+	if (engine->seat && !fgv_engine_acquire(engine, &gpu->stop))
 		return;
 	fgv_softgpu_output_turn(&gpu->system.output);
 	fgv_workers_run(gpu, &command->launch, command->param, command->number);
-	if (gpu->engine)
-		fgv_engine_release(gpu->engine, gpu->engine_slot);
+	if (engine->seat)
+		fgv_engine_release(engine);
 }
 
 #define FILL_ROW(T)                                                                                \
@@ -212,6 +214,8 @@ void fgv_queue_stop(struct softgpu *gpu)
 	pthread_mutex_lock(&gpu->queue_lock);
 	pthread_cond_signal(&gpu->queue_filled);
 	pthread_mutex_unlock(&gpu->queue_lock);
+	if (gpu->config.engine.seat)
+		fgv_engine_wake(&gpu->config.engine);
 	pthread_join(gpu->workers[0].thread, NULL);
 }
 

@@ -22,7 +22,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "softgpu/seat.h"
 
 struct softgpu;
 struct softgpu_module;
@@ -31,21 +32,12 @@ struct softgpu_stream;
 struct softgpu_event;
 struct softgpu_array;
 
-/*
- * What all processes that use one soft device share: the queue for its only
- * engine. The daemon places it in memory shared by processes that trust each
- * other, and removes a process that died (it may have held the engine).
- */
-size_t softgpu_shared_size(void);
-void softgpu_shared_init(void *shared);
-void softgpu_shared_forget(void *shared, pid_t pid);
-
 struct softgpu_config {
 	int ordinal;	       /* device number, shown in the name and the PCI id */
 	uint64_t va_base;      /* device addresses start here, the same in every process */
 	uint64_t memory_bytes; /* device memory; addresses are in [va_base, va_base + this) */
 	unsigned workers;      /* threads that run blocks, 0: one per available processor */
-	void *shared;	       /* softgpu_shared_init() was called on it; NULL: private */
+	struct softgpu_engine engine; /* stays the caller's */
 };
 
 CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "api/wire.h"
+#include "softgpu/seat.h"
 
 struct fgv_gpu_stream; /* NULL: the legacy default stream */
 struct fgv_gpu_event;
@@ -29,9 +30,9 @@ struct fgv_gpu_fence;
 /* Which device, and how it is opened. */
 struct fgv_gpu_config {
 	int ordinal;
-	/* The soft GPU's: memory, and what its processes share (softgpu_shared_init()). */
+	/* The soft GPU's. */
 	uint64_t soft_memory_bytes;
-	void *soft_shared;
+	struct softgpu_engine soft_engine;
 	/* Where open() says why it fails, if it knows more than the code; may be NULL. */
 	char *why;
 	size_t why_len;

@@ -53,7 +53,7 @@ static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 		.ordinal = config->ordinal,
 		.va_base = VA_BASE + VA_DEVICE * (uint64_t)config->ordinal,
 		.memory_bytes = config->soft_memory_bytes,
-		.shared = config->soft_shared,
+		.engine = config->soft_engine,
 	};
 	CUresult status;
 

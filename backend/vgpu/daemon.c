@@ -44,12 +44,14 @@ int fgv_daemon_await_prepare(struct fgv_session *session)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(FGV_SEAT_FDS * sizeof(int))];
 	} control;
 	struct msghdr msg = {.msg_control = &control, .msg_controllen = sizeof(control)};
 	int err = receive(&session->prepare, sizeof(session->prepare), &msg);
 
-	return err ? err : take_fds(&msg, &session->soft_device_fd, session->prepare.soft ? 1 : 0);
+	if (err)
+		return err;
+	return take_fds(&msg, session->seat_fds, session->prepare.soft ? FGV_SEAT_FDS : 0);
 }
 
 int fgv_daemon_await_setup(struct fgv_session *session)

@@ -22,7 +22,6 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/spin.h"
-#include "softgpu/softgpu.h"
 
 /* Too large for a stack; main()'s alone, who hands it to whoever needs it. */
 static struct fgv_session session_storage;
@@ -103,16 +102,16 @@ static CUresult soft_device_init(struct fgv_session *session)
 {
 	if (!session->prepare.soft)
 		return CUDA_SUCCESS;
-	session->soft_shared = map_shared(session->soft_device_fd, softgpu_shared_size());
-	if (!session->soft_shared)
+	session->seat = map_shared(session->seat_fds[FGV_SEAT_PAGE], sizeof(*session->seat));
+	if (!session->seat)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the soft device", -errno);
 	return CUDA_SUCCESS;
 }
 
 static void soft_device_fini(struct fgv_session *session)
 {
-	if (session->soft_shared)
-		munmap(session->soft_shared, softgpu_shared_size());
+	if (session->seat)
+		munmap(session->seat, sizeof(*session->seat));
 }
 
 static CUresult console_init(struct fgv_session *session)
@@ -132,7 +131,12 @@ static CUresult gpu_init(struct fgv_session *session)
 	struct fgv_gpu_config config = {
 		.ordinal = (int)prepare->ordinal,
 		.soft_memory_bytes = prepare->soft_memory_bytes,
-		.soft_shared = session->soft_shared,
+		.soft_engine =
+			{
+				.seat = session->seat,
+				.bell_fd = session->seat_fds[FGV_SEAT_BELL],
+				.arbiter_fd = session->seat_fds[FGV_SEAT_ARBITER],
+			},
 		.why = why,
 		.why_len = sizeof(why),
 	};
@@ -314,7 +318,8 @@ int main(void)
 		return EXIT_FAILURE;
 	}
 	fgv_spin_init();
-	session->soft_device_fd = -1;
+	for (unsigned i = 0; i < FGV_SEAT_FDS; i++)
+		session->seat_fds[i] = -1;
 	for (unsigned i = 0; i < FGV_SETUP_FDS; i++)
 		session->fds[i] = -1;
 	err = fgv_daemon_await_prepare(session);

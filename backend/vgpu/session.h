@@ -8,6 +8,7 @@
 #define FGV_VGPU_SESSION_H
 
 #include "api/gpu_host.h"
+#include "backend/arbiter.h"
 #include "backend/shared.h"
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/gate.h"
@@ -36,13 +37,13 @@ struct fgv_limit {
 
 struct fgv_session {
 	struct fgv_prepare prepare;
-	int soft_device_fd; /* softgpu_shared_size() bytes; -1 where it is CUDA */
+	int seat_fds[FGV_SEAT_FDS]; /* at the soft device's engine; -1 where it is CUDA */
 	struct fgv_setup setup;
 	int fds[FGV_SETUP_FDS]; /* -1 where there is none */
 	struct fgv_window window;
 	struct fgv_accounts *accounts;
 	struct fgv_account *account; /* this session's */
-	void *soft_shared;
+	struct softgpu_seat *seat;
 	struct fgv_gpu *gpu;
 	struct fgv_lanes *lanes;
 	struct fgv_handles handles;

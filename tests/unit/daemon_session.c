@@ -34,6 +34,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend/grant.h"
+#include "backend/arbiter.h"
 #include "backend/shared.h"
 #include "shmring/park.h"
 #include "shmring/window.h"
@@ -99,11 +100,11 @@ static void open_gpu(void)
 	int fds[FGV_SETUP_FDS];
 	char mode[8];
 
-	if (receive(&prepare, sizeof(prepare), fds) != prepare.soft)
+	if (receive(&prepare, sizeof(prepare), fds) != (prepare.soft ? FGV_SEAT_FDS : 0))
 		exit(12);
 	read_mode(mode, sizeof(mode));
-	if (prepare.soft)
-		close(fds[0]);
+	for (unsigned i = 0; prepare.soft && i < FGV_SEAT_FDS; i++)
+		close(fds[i]);
 	if (!strcmp(mode, "die"))
 		exit(5);
 	if (!strcmp(mode, "wait"))

@@ -185,10 +185,10 @@ START_TEST(descriptors_with_the_hello)
 	guest_receive(fd, &answer);
 	ck_assert_uint_eq(answer.welcome.status, 0);
 	/*
-	 * Four more than before: the session's control socket, its grant's two bells, and the
-	 * folder of the program's threads.
+	 * Six more than before: the session's control socket, the two bells of its grant and of
+	 * its seat at the soft GPU's engine, and the folder of the program's threads.
 	 */
-	AWAIT(daemon_descriptors(&server) == descriptors + 4);
+	AWAIT(daemon_descriptors(&server) == descriptors + 6);
 	guest_close(fd, &answer);
 }
 END_TEST

@@ -3,12 +3,14 @@
 #include "tests/unit/vgpu_guest.h"
 
 #include <check.h>
+#include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -16,7 +18,7 @@
 #include <unistd.h>
 #include "common/util.h"
 #include "shmring/park.h"
-#include "softgpu/softgpu.h"
+#include "softgpu/seat.h"
 
 #define WINDOW_LEN (16ull << 20)
 
@@ -29,16 +31,16 @@ static int shared_memory(size_t len)
 	return fd;
 }
 
-static void make_soft_device(struct vgpu *vgpu)
+/* The process has the engine, and nobody else wants it. */
+static void make_seat(struct vgpu *vgpu)
 {
-	size_t len = softgpu_shared_size();
-	void *shared;
+	const struct softgpu_seat seat = {.state = SOFTGPU_SEAT_IDLE};
 
-	vgpu->soft_fd = shared_memory(len);
-	shared = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, vgpu->soft_fd, 0);
-	ck_assert_ptr_ne(shared, MAP_FAILED);
-	softgpu_shared_init(shared);
-	munmap(shared, len);
+	vgpu->seat_fds[FGV_SEAT_PAGE] = shared_memory(sizeof(seat));
+	ck_assert_int_eq(pwrite(vgpu->seat_fds[FGV_SEAT_PAGE], &seat, sizeof(seat), 0),
+			 sizeof(seat));
+	vgpu->seat_fds[FGV_SEAT_BELL] = fgv_doorbell_create();
+	vgpu->seat_fds[FGV_SEAT_ARBITER] = fgv_doorbell_create();
 }
 
 static void make_accounts(struct vgpu *vgpu)
@@ -79,7 +81,7 @@ void vgpu_spawn(struct vgpu *vgpu)
 	vgpu->connection_fd = vgpu->window_fd = vgpu->doorbell_fd = -1;
 	make_accounts(vgpu);
 	make_grant(vgpu);
-	make_soft_device(vgpu);
+	make_seat(vgpu);
 	vgpu->log_fd = shared_memory(0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	vgpu->control_fd = pair[0];
@@ -177,7 +179,7 @@ void vgpu_send_prepare(struct vgpu *vgpu, uint64_t memory_bytes)
 {
 	const struct fgv_prepare prepare = {.soft = 1, .soft_memory_bytes = memory_bytes};
 
-	send_fds(vgpu->control_fd, &prepare, sizeof(prepare), &vgpu->soft_fd, 1);
+	send_fds(vgpu->control_fd, &prepare, sizeof(prepare), vgpu->seat_fds, FGV_SEAT_FDS);
 }
 
 void vgpu_read_report(struct vgpu *vgpu, struct fgv_prepared *report)
@@ -451,7 +453,8 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 	close(vgpu->grant_fd);
 	close(vgpu->grant_bell_fd);
 	close(vgpu->sched_bell_fd);
-	close(vgpu->soft_fd);
+	for (unsigned i = 0; i < FGV_SEAT_FDS; i++)
+		close(vgpu->seat_fds[i]);
 	close(vgpu->log_fd);
 	return WEXITSTATUS(status);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "api/gpu_wire.h"
+#include "backend/arbiter.h"
 #include "backend/grant.h"
 #include "backend/shared.h"
 #include "shmring/heap.h"
@@ -35,7 +36,8 @@ struct vgpu_lane {
 
 struct vgpu {
 	pid_t pid;
-	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, soft_fd, log_fd;
+	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, log_fd;
+	int seat_fds[FGV_SEAT_FDS];
 	int grant_fd, grant_bell_fd, sched_bell_fd;
 	struct fgv_window window;
 	struct fgv_msg_welcome welcome;

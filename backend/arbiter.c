@@ -1,0 +1,475 @@
+/*
+ * The arbiter of one soft device; see arbiter.h. The bells are never read and so watched by
+ * their edges, for a process may have made its own block. A process that rings without a wish
+ * is not listened to for a while.
+ */
+#define _GNU_SOURCE
+#include "backend/arbiter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <unistd.h>
+#include "backend/bell.h"
+#include "backend/memory.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "shmring/park.h"
+#include "softgpu/seat.h"
+
+#define NAME_LEN      64
+#define EVENTS	      16
+#define IDLE_RINGS    16 /* without a wish, in a row, until a seat is not listened to */
+#define MUTED_NS      (10 * FGV_NS_PER_MS)
+#define RACES	      8 /* with a holder whose word changes, until it is looked at later */
+#define RACE_LATER_NS FGV_NS_PER_MS
+
+struct fgv_arbiter_seat {
+	LIST_ENTRY(fgv_arbiter_seat) link;
+	TAILQ_ENTRY(fgv_arbiter_seat) waiting_link; /* while it waits */
+	struct fgv_arbiter *arbiter;
+	struct softgpu_seat *page;
+	int page_fd; /* -1: not needed any more */
+	int bell_fd;
+	int arbiter_fd;
+	pid_t pid; /* 0: not started yet */
+	bool waits;
+	bool condemned;
+	unsigned idle_rings;
+	uint64_t muted_until_ns; /* 0: listened to */
+};
+
+struct fgv_arbiter {
+	char name[NAME_LEN];
+	uint64_t hang_ns;
+	pthread_t thread;
+	struct fgv_bell bell; /* the thread's alone */
+	int epoll_fd;
+	int kick_fd; /* the main thread's bell */
+
+	pthread_mutex_t lock; /* of all below */
+	LIST_HEAD(, fgv_arbiter_seat) seats;
+	TAILQ_HEAD(, fgv_arbiter_seat) waiting; /* in the order in which they were heard */
+	struct fgv_arbiter_seat *holder;
+	uint64_t asked_since_ns; /* the holder is asked to give back since; 0: it is not */
+	bool stopping;
+};
+
+/* --- Deciding; the lock is held -------------------------------------------- */
+
+static void condemn(struct fgv_arbiter_seat *seat, const char *why)
+{
+	seat->condemned = true;
+	fgv_error("%s: process %d is killed: %s", seat->arbiter->name, (int)seat->pid, why);
+	if (seat->pid)
+		kill(seat->pid, SIGKILL);
+}
+
+static bool has_engine(uint32_t state)
+{
+	return state == SOFTGPU_SEAT_BUSY || state == SOFTGPU_SEAT_ASKED ||
+	       state == SOFTGPU_SEAT_IDLE;
+}
+
+static void unqueue(struct fgv_arbiter_seat *seat)
+{
+	if (seat->waits)
+		TAILQ_REMOVE(&seat->arbiter->waiting, seat, waiting_link);
+	seat->waits = false;
+}
+
+static void vacate(struct fgv_arbiter *arbiter)
+{
+	arbiter->holder = NULL;
+	arbiter->asked_since_ns = 0;
+}
+
+static void listen_to(struct fgv_arbiter_seat *seat, bool listens)
+{
+	struct epoll_event event = {
+		.events = listens ? EPOLLIN | EPOLLET : 0,
+		.data.ptr = seat,
+	};
+
+	epoll_ctl(seat->arbiter->epoll_fd, EPOLL_CTL_MOD, seat->arbiter_fd, &event);
+}
+
+static void count_ring(struct fgv_arbiter_seat *seat, bool brought_news)
+{
+	seat->idle_rings = brought_news ? 0 : seat->idle_rings + 1;
+	if (seat->idle_rings < IDLE_RINGS)
+		return;
+	seat->muted_until_ns = fgv_now_ns() + MUTED_NS;
+	listen_to(seat, false);
+}
+
+/* A seat has rung. */
+static void hear(struct fgv_arbiter_seat *seat)
+{
+	struct fgv_arbiter *arbiter = seat->arbiter;
+	uint32_t state = softgpu_seat_load(seat->page);
+	bool gave_back = arbiter->holder == seat && !has_engine(state);
+	bool asks = state == SOFTGPU_SEAT_WANTS && !seat->waits && !seat->condemned &&
+		    (gave_back || arbiter->holder != seat);
+
+	if (gave_back)
+		vacate(arbiter);
+	if (asks) {
+		TAILQ_INSERT_TAIL(&arbiter->waiting, seat, waiting_link);
+		seat->waits = true;
+	}
+	count_ring(seat, gave_back || asks);
+}
+
+static void hear_all(struct fgv_arbiter *arbiter)
+{
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(arbiter->epoll_fd, events, EVENTS, 0);
+
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.ptr != arbiter)
+			hear(events[i].data.ptr);
+	}
+}
+
+/* Those who may be heard again; when to do so next. Each edge that was missed comes now. */
+static uint64_t unmute(struct fgv_arbiter *arbiter, uint64_t now_ns)
+{
+	struct fgv_arbiter_seat *seat;
+	uint64_t next_ns = 0;
+
+	LIST_FOREACH(seat, &arbiter->seats, link) {
+		if (!seat->muted_until_ns)
+			continue;
+		if (now_ns < seat->muted_until_ns) {
+			next_ns = fgv_earlier_ns(next_ns, seat->muted_until_ns);
+			continue;
+		}
+		seat->muted_until_ns = 0;
+		seat->idle_rings = 0;
+		listen_to(seat, true);
+	}
+	return next_ns;
+}
+
+/* The first in line has the engine now, unless it has changed its mind. */
+static void give_to_first(struct fgv_arbiter *arbiter)
+{
+	struct fgv_arbiter_seat *seat = TAILQ_FIRST(&arbiter->waiting);
+
+	unqueue(seat);
+	if (!softgpu_seat_move(seat->page, SOFTGPU_SEAT_WANTS, SOFTGPU_SEAT_BUSY))
+		return;
+	arbiter->holder = seat;
+	if (fgv_bell_ring(&arbiter->bell, seat->bell_fd))
+		return;
+	condemn(seat, "it has made its doorbell block");
+	vacate(arbiter);
+}
+
+/* Others wait: takes the engine from the holder, or asks for it. False: it has to be waited for. */
+static bool reclaim(struct fgv_arbiter *arbiter)
+{
+	struct fgv_arbiter_seat *holder = arbiter->holder;
+	uint32_t state = softgpu_seat_load(holder->page);
+
+	if (!has_engine(state) ||
+	    softgpu_seat_move(holder->page, SOFTGPU_SEAT_IDLE, SOFTGPU_SEAT_FREE)) {
+		vacate(arbiter);
+		return true;
+	}
+	return state != SOFTGPU_SEAT_ASKED &&
+	       !softgpu_seat_move(holder->page, SOFTGPU_SEAT_BUSY, SOFTGPU_SEAT_ASKED);
+}
+
+/* When to look again; 0: when somebody rings. */
+static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns)
+{
+	uint64_t limit_ns;
+
+	if (!arbiter->asked_since_ns)
+		arbiter->asked_since_ns = now_ns;
+	limit_ns = arbiter->asked_since_ns + arbiter->hang_ns;
+	if (!arbiter->hang_ns)
+		return 0;
+	if (now_ns < limit_ns)
+		return limit_ns;
+	condemn(arbiter->holder, "it does not give the engine back");
+	vacate(arbiter);
+	return now_ns;
+}
+
+/* Returns when to look again though nobody rings (fgv_now_ns()); 0: not at all. */
+static uint64_t decide(struct fgv_arbiter *arbiter, uint64_t now_ns)
+{
+	for (int races = 0; !TAILQ_EMPTY(&arbiter->waiting);) {
+		if (!arbiter->holder) {
+			give_to_first(arbiter);
+		} else if (!reclaim(arbiter)) {
+			return check_holder(arbiter, now_ns);
+		} else if (arbiter->holder && ++races == RACES) {
+			uint64_t look_ns = check_holder(arbiter, now_ns);
+
+			return fgv_earlier_ns(look_ns, now_ns + RACE_LATER_NS);
+		}
+	}
+	arbiter->asked_since_ns = 0;
+	return 0;
+}
+
+static uint64_t take_turn(struct fgv_arbiter *arbiter)
+{
+	uint64_t now_ns = fgv_now_ns();
+	uint64_t unmute_ns = unmute(arbiter, now_ns);
+
+	hear_all(arbiter);
+	return fgv_earlier_ns(decide(arbiter, now_ns), unmute_ns);
+}
+
+/* --- The thread ------------------------------------------------------------ */
+
+struct start {
+	struct fgv_arbiter *arbiter;
+	sem_t done;
+	int ret;
+};
+
+static void sleep_until(const struct fgv_arbiter *arbiter, uint64_t until_ns)
+{
+	struct pollfd bells = {.fd = arbiter->epoll_fd, .events = POLLIN};
+	uint64_t now_ns = fgv_now_ns();
+	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	struct timespec left = {
+		.tv_sec = (time_t)(left_ns / FGV_NS_PER_SEC),
+		.tv_nsec = (long)(left_ns % FGV_NS_PER_SEC),
+	};
+
+	ppoll(&bells, 1, until_ns ? &left : NULL, NULL);
+}
+
+static void serve(struct fgv_arbiter *arbiter)
+{
+	pthread_mutex_lock(&arbiter->lock);
+	while (!arbiter->stopping) {
+		uint64_t until_ns = take_turn(arbiter);
+
+		pthread_mutex_unlock(&arbiter->lock);
+		sleep_until(arbiter, until_ns);
+		pthread_mutex_lock(&arbiter->lock);
+	}
+	pthread_mutex_unlock(&arbiter->lock);
+}
+
+static void *run(void *arg)
+{
+	struct start *start = arg;
+	struct fgv_arbiter *arbiter = start->arbiter;
+	int ret = fgv_bell_init(&arbiter->bell);
+
+	start->ret = ret;
+	sem_post(&start->done); /* and *start is gone */
+	if (ret)
+		return NULL;
+	serve(arbiter);
+	fgv_bell_fini(&arbiter->bell);
+	return NULL;
+}
+
+/* No signal is handled there but the one that the bell itself asks for. */
+static int start_thread(struct fgv_arbiter *arbiter)
+{
+	struct start start = {.arbiter = arbiter};
+	sigset_t all, before;
+	int ret;
+
+	sem_init(&start.done, 0, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&arbiter->thread, NULL, run, &start);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret) {
+		while (sem_wait(&start.done) && errno == EINTR)
+			continue;
+		ret = start.ret;
+		if (ret)
+			pthread_join(arbiter->thread, NULL);
+	}
+	sem_destroy(&start.done);
+	return ret;
+}
+
+/* --- Set-up ---------------------------------------------------------------- */
+
+static int watch_bell(const struct fgv_arbiter *arbiter, int fd, void *whose)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = whose};
+
+	return epoll_ctl(arbiter->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_bells(struct fgv_arbiter *arbiter)
+{
+	int ret;
+
+	arbiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (arbiter->epoll_fd < 0)
+		return -errno;
+	arbiter->kick_fd = fgv_doorbell_create();
+	ret = arbiter->kick_fd;
+	if (ret < 0)
+		goto close_epoll;
+	ret = watch_bell(arbiter, arbiter->kick_fd, arbiter);
+	if (!ret)
+		return 0;
+	close(arbiter->kick_fd);
+close_epoll:
+	close(arbiter->epoll_fd);
+	return ret;
+}
+
+int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang_ns)
+{
+	struct fgv_arbiter *arbiter = calloc(1, sizeof(*arbiter));
+	int ret;
+
+	if (!arbiter)
+		return -ENOMEM;
+	snprintf(arbiter->name, sizeof(arbiter->name), "%s", name);
+	arbiter->hang_ns = hang_ns;
+	pthread_mutex_init(&arbiter->lock, NULL);
+	LIST_INIT(&arbiter->seats);
+	TAILQ_INIT(&arbiter->waiting);
+	ret = open_bells(arbiter);
+	if (ret)
+		goto free_arbiter;
+	ret = start_thread(arbiter);
+	if (ret)
+		goto close_bells;
+	*out = arbiter;
+	return 0;
+close_bells:
+	close(arbiter->kick_fd);
+	close(arbiter->epoll_fd);
+free_arbiter:
+	pthread_mutex_destroy(&arbiter->lock);
+	free(arbiter);
+	return ret;
+}
+
+void fgv_arbiter_destroy(struct fgv_arbiter *arbiter)
+{
+	if (!arbiter)
+		return;
+	pthread_mutex_lock(&arbiter->lock);
+	arbiter->stopping = true;
+	pthread_mutex_unlock(&arbiter->lock);
+	fgv_doorbell_ring(arbiter->kick_fd);
+	pthread_join(arbiter->thread, NULL);
+	close(arbiter->kick_fd);
+	close(arbiter->epoll_fd);
+	pthread_mutex_destroy(&arbiter->lock);
+	free(arbiter);
+}
+
+static void close_seat(struct fgv_arbiter_seat *seat)
+{
+	if (seat->arbiter_fd >= 0)
+		close(seat->arbiter_fd);
+	if (seat->bell_fd >= 0)
+		close(seat->bell_fd);
+	if (seat->page)
+		munmap(seat->page, sizeof(*seat->page));
+	if (seat->page_fd >= 0)
+		close(seat->page_fd);
+	free(seat);
+}
+
+static int open_seat(struct fgv_arbiter_seat *seat)
+{
+	void *memory;
+
+	seat->page_fd = fgv_memory_create("fairgv-seat", sizeof(*seat->page), &memory);
+	if (seat->page_fd < 0)
+		return seat->page_fd;
+	seat->page = memory;
+	seat->bell_fd = fgv_doorbell_create();
+	if (seat->bell_fd < 0)
+		return seat->bell_fd;
+	seat->arbiter_fd = fgv_doorbell_create();
+	if (seat->arbiter_fd < 0)
+		return seat->arbiter_fd;
+	return watch_bell(seat->arbiter, seat->arbiter_fd, seat);
+}
+
+int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **out,
+		       int fds[FGV_SEAT_FDS])
+{
+	struct fgv_arbiter_seat *seat = calloc(1, sizeof(*seat));
+	int ret;
+
+	if (!seat)
+		return -ENOMEM;
+	seat->arbiter = arbiter;
+	seat->page_fd = seat->bell_fd = seat->arbiter_fd = -1;
+	pthread_mutex_lock(&arbiter->lock);
+	ret = open_seat(seat);
+	if (!ret)
+		LIST_INSERT_HEAD(&arbiter->seats, seat, link);
+	pthread_mutex_unlock(&arbiter->lock);
+	if (ret) {
+		close_seat(seat);
+		return ret;
+	}
+	fds[FGV_SEAT_PAGE] = seat->page_fd;
+	fds[FGV_SEAT_BELL] = seat->bell_fd;
+	fds[FGV_SEAT_ARBITER] = seat->arbiter_fd;
+	*out = seat;
+	return 0;
+}
+
+void fgv_arbiter_started(struct fgv_arbiter_seat *seat, pid_t pid)
+{
+	close(seat->page_fd);
+	seat->page_fd = -1;
+	pthread_mutex_lock(&seat->arbiter->lock);
+	seat->pid = pid;
+	if (seat->condemned)
+		kill(pid, SIGKILL);
+	pthread_mutex_unlock(&seat->arbiter->lock);
+}
+
+void fgv_arbiter_detach(struct fgv_arbiter_seat *seat)
+{
+	struct fgv_arbiter *arbiter = seat->arbiter;
+
+	pthread_mutex_lock(&arbiter->lock);
+	epoll_ctl(arbiter->epoll_fd, EPOLL_CTL_DEL, seat->arbiter_fd, NULL);
+	unqueue(seat);
+	if (arbiter->holder == seat)
+		vacate(arbiter);
+	LIST_REMOVE(seat, link);
+	pthread_mutex_unlock(&arbiter->lock);
+	fgv_doorbell_ring(arbiter->kick_fd);
+	close_seat(seat);
+}
+
+/* Seats are taken and left by the main thread alone, so the list does not change meanwhile. */
+void fgv_arbiter_forget(struct fgv_arbiter *arbiter, pid_t pid)
+{
+	struct fgv_arbiter_seat *seat;
+
+	LIST_FOREACH(seat, &arbiter->seats, link) {
+		if (seat->pid != pid)
+			continue;
+		fgv_arbiter_detach(seat);
+		return;
+	}
+}
