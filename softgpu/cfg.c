@@ -1,7 +1,6 @@
 /*
- * Where the sides of a branch meet: its block's immediate post-dominator, by the
- * iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on
- * the reversed graph. Paths that end in trap, in a function's exit or in an endless loop do not
+ * Where the sides of a branch meet: its block's immediate post-dominator (dominators.h, on the
+ * reversed graph). Paths that end in trap, in a function's exit or in an endless loop do not
  * count: their lanes are gone, or never come. Nor do, where there is another way, branches straight
  * to a kernel's end: who returns early is not waited for. Then the drafts become the
  * code's instructions.
@@ -11,27 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct edge {
-	uint32_t block;
-	struct edge *next;
-};
+#include "softgpu/dominators.h"
 
 struct node {
 	uint32_t first; /* instructions [first, end) */
 	uint32_t end;
-	struct edge *successors;
-	struct edge *predecessors;
-	uint32_t order; /* postorder number of the reversed graph; NO_INDEX: cannot reach the end */
-	uint32_t ipdom;
+	bool only_exits; /* does nothing but end the kernel */
 };
 
 struct graph {
 	struct lower *l;
 	struct node *nodes;
+	struct flow_node *flow; /* of each; its edges go against the program's */
 	uint32_t count;
 	uint32_t *block_of; /* instruction to block */
-	uint32_t *postorder;
-	uint32_t postorder_count;
 	uint32_t end;
 	bool early_returns; /* whether they count */
 };
@@ -58,14 +50,14 @@ static void find_blocks(struct graph *g)
 
 static bool add_edge(struct graph *g, uint32_t from, uint32_t to)
 {
-	struct edge *e = fgv_softgpu_pool_get(&g->l->pool, 2 * sizeof(*e));
+	struct flow_edge *e = fgv_softgpu_pool_get(&g->l->pool, 2 * sizeof(*e));
 
 	if (!e)
 		return false;
-	e[0] = (struct edge){to, g->nodes[from].successors};
-	e[1] = (struct edge){from, g->nodes[to].predecessors};
-	g->nodes[from].successors = &e[0];
-	g->nodes[to].predecessors = &e[1];
+	e[0] = (struct flow_edge){to, g->flow[from].in};
+	e[1] = (struct flow_edge){from, g->flow[to].out};
+	g->flow[from].in = &e[0];
+	g->flow[to].out = &e[1];
 	return true;
 }
 
@@ -74,22 +66,25 @@ static uint32_t label_block(const struct graph *g, uint32_t label)
 	return g->block_of[g->l->places[label]];
 }
 
-/* Does nothing but end the kernel? */
+/* Of a block that is a label alone it is what the next one does. */
 static bool only_exits(const struct graph *g, uint32_t block)
 {
 	const struct lower *l = g->l;
+	const struct draft *last = &l->drafts[g->nodes[block].end - 1];
 	uint32_t i = g->nodes[block].first;
 
-	while (l->drafts[i].insn.op == OP_join && i + 1 < l->count)
+	while (l->drafts[i].insn.op == OP_join && i + 1 < g->nodes[block].end)
 		i++;
-	if (l->drafts[i].insn.op == OP_bra)
-		return l->function->entry && l->drafts[i].target == l->end_label;
-	return l->function->entry && l->drafts[i].insn.op == OP_exit;
+	if (l->drafts[i].insn.op == OP_join)
+		return block + 1 < g->count && g->nodes[block + 1].only_exits;
+	if (&l->drafts[i] != last || !l->function->entry)
+		return false;
+	return last->insn.op == OP_bra ? last->target == l->end_label : last->insn.op == OP_exit;
 }
 
 static bool add_way(struct graph *g, uint32_t from, uint32_t to, bool conditional)
 {
-	if (conditional && !g->early_returns && only_exits(g, to))
+	if (conditional && !g->early_returns && g->nodes[to].only_exits)
 		return true;
 	return add_edge(g, from, to);
 }
@@ -116,97 +111,15 @@ static bool add_edges(struct graph *g)
 	return true;
 }
 
-/* Numbers what reaches the end, depth first from there against the edges. */
-static bool number_blocks(struct graph *g)
-{
-	uint32_t *stack = calloc(g->count, sizeof(*stack));
-	struct edge **next = calloc(g->count, sizeof(*next));
-	uint32_t depth = 0;
-	bool ok = stack && next;
-
-	for (uint32_t b = 0; b < g->count; b++) {
-		g->nodes[b].order = NO_INDEX;
-		g->nodes[b].ipdom = NO_INDEX;
-	}
-	if (ok) {
-		stack[depth++] = g->end;
-		next[g->end] = g->nodes[g->end].predecessors;
-		g->nodes[g->end].order = 0; /* seen */
-	}
-	while (ok && depth) {
-		uint32_t b = stack[depth - 1];
-		struct edge *e = next[b];
-
-		if (!e) {
-			g->nodes[b].order = g->postorder_count;
-			g->postorder[g->postorder_count++] = b;
-			depth--;
-			continue;
-		}
-		next[b] = e->next;
-		if (g->nodes[e->block].order == NO_INDEX) {
-			g->nodes[e->block].order = 0;
-			next[e->block] = g->nodes[e->block].predecessors;
-			stack[depth++] = e->block;
-		}
-	}
-	free(stack);
-	free(next);
-	return ok;
-}
-
-static uint32_t intersect(const struct graph *g, uint32_t a, uint32_t b)
-{
-	while (a != b) {
-		while (g->nodes[a].order < g->nodes[b].order)
-			a = g->nodes[a].ipdom;
-		while (g->nodes[b].order < g->nodes[a].order)
-			b = g->nodes[b].ipdom;
-	}
-	return a;
-}
-
-static uint32_t meet_successors(const struct graph *g, uint32_t b)
-{
-	uint32_t meet = NO_INDEX;
-
-	for (const struct edge *e = g->nodes[b].successors; e; e = e->next) {
-		if (g->nodes[e->block].order == NO_INDEX || g->nodes[e->block].ipdom == NO_INDEX)
-			continue;
-		meet = meet == NO_INDEX ? e->block : intersect(g, meet, e->block);
-	}
-	return meet;
-}
-
-static void find_ipdoms(struct graph *g)
-{
-	bool changed = true;
-
-	g->nodes[g->end].ipdom = g->end;
-	while (changed) {
-		changed = false;
-		/* The end is last in postorder. */
-		for (uint32_t i = g->postorder_count - 1; i-- > 0;) {
-			uint32_t b = g->postorder[i];
-			uint32_t meet = meet_successors(g, b);
-
-			if (meet != NO_INDEX && meet != g->nodes[b].ipdom) {
-				g->nodes[b].ipdom = meet;
-				changed = true;
-			}
-		}
-	}
-}
-
 /* A branch that has its join already keeps it. */
 static void set_joins(struct graph *g)
 {
 	for (uint32_t b = 0; b < g->count; b++) {
 		struct draft *last = &g->l->drafts[g->nodes[b].end - 1];
-		uint32_t ipdom = g->nodes[b].ipdom;
+		uint32_t ipdom = g->flow[b].idom;
 
 		if ((last->insn.op == OP_bra_if || last->insn.op == OP_brx) &&
-		    last->join == NO_INDEX && ipdom != NO_INDEX && !only_exits(g, ipdom))
+		    last->join == NO_INDEX && ipdom != FGV_NO_NODE && !g->nodes[ipdom].only_exits)
 			last->join = g->nodes[ipdom].first;
 		/* Behind an indirect call its groups meet. */
 		for (uint32_t i = g->nodes[b].first; i < g->nodes[b].end; i++) {
@@ -218,13 +131,10 @@ static void set_joins(struct graph *g)
 
 static bool find_joins_once(struct graph *g, bool early_returns)
 {
-	for (uint32_t b = 0; b < g->count; b++)
-		g->nodes[b].successors = g->nodes[b].predecessors = NULL;
+	memset(g->flow, 0, g->count * sizeof(*g->flow));
 	g->early_returns = early_returns;
-	g->postorder_count = 0;
-	if (!add_edges(g) || !number_blocks(g))
+	if (!add_edges(g) || !fgv_softgpu_dominators(g->flow, g->count, g->end))
 		return false;
-	find_ipdoms(g);
 	set_joins(g);
 	return true;
 }
@@ -236,10 +146,12 @@ static bool find_joins(struct lower *l)
 
 	g.nodes = calloc(l->count, sizeof(*g.nodes));
 	g.block_of = calloc(l->count, sizeof(*g.block_of));
-	g.postorder = calloc(l->count, sizeof(*g.postorder));
-	ok = g.nodes && g.block_of && g.postorder;
+	g.flow = calloc(l->count, sizeof(*g.flow));
+	ok = g.nodes && g.block_of && g.flow;
 	if (ok) {
 		find_blocks(&g);
+		for (uint32_t b = g.count; b-- > 0;)
+			g.nodes[b].only_exits = only_exits(&g, b);
 		g.end = label_block(&g, l->end_label);
 		ok = find_joins_once(&g, false) && find_joins_once(&g, true);
 	}
@@ -247,7 +159,7 @@ static bool find_joins(struct lower *l)
 		fgv_lower_fail(l, "out of memory");
 	free(g.nodes);
 	free(g.block_of);
-	free(g.postorder);
+	free(g.flow);
 	return ok;
 }
 
@@ -323,7 +235,7 @@ bool fgv_lower_finish(struct lower *l)
 {
 	struct code *code = l->code;
 
-	if (!check_labels(l) || !find_joins(l))
+	if (!fgv_lower_check(l) || !check_labels(l) || !find_joins(l))
 		return false;
 	code->consts = fgv_softgpu_pool_get(&l->program->pool, l->consts_bytes + 64);
 	if (!code->consts || !write_insns(l)) {

@@ -14,6 +14,7 @@
 #include "softgpu/lower.h"
 #include "softgpu/machine.h"
 #include "softgpu/memory.h"
+#include "softgpu/room.h"
 #include "softgpu/softgpu.h"
 #include "softgpu/texture.h"
 #include "softgpu/system.h"
@@ -67,6 +68,7 @@ enum command_kind {
 
 struct launch {
 	const struct code *code;
+	uint32_t threads; /* of a block */
 	uint32_t grid[3];
 	uint32_t block[3];
 	uint32_t dynamic_bytes;
@@ -112,22 +114,13 @@ struct command {
 	_Alignas(64) uint8_t param[]; /* of a launch, or what a copy keeps */
 };
 
-/* Memory that one worker runs blocks in; grows, never shrinks. */
-struct area {
-	uint8_t *base;
-	size_t bytes;
-};
-
 struct worker {
 	struct softgpu *gpu;
 	unsigned index;
 	pthread_t thread;
 	bool started;
 	struct block block;
-	struct area frames;
-	struct area local;
-	struct area shared;
-	struct area warps;
+	struct room room;
 };
 
 /* The kernel at hand. */
@@ -136,8 +129,11 @@ struct job {
 	const uint8_t *param;
 	uint64_t number;
 	uint64_t blocks;
+	struct room_need need; /* of a block */
 	uint64_t next;	 /* atomic: block to take */
+	int seats;	 /* atomic: blocks that may yet run beside those of the workers */
 	int stop;	 /* atomic: no more blocks */
+	unsigned limit;	 /* workers that there is room for: those with a lower index */
 	unsigned wanted; /* workers that may still join, under job_lock */
 	unsigned busy;	 /* workers at it, under job_lock */
 };
@@ -150,6 +146,8 @@ struct softgpu {
 	struct softgpu_system system;
 	unsigned workers_count; /* the executor is worker 0 */
 	struct worker *workers;
+	uint64_t room_max;  /* bytes that blocks may run in at once */
+	uint64_t room_used; /* atomic */
 
 	pthread_mutex_t queue_lock;
 	pthread_cond_t queue_filled;

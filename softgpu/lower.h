@@ -264,6 +264,9 @@ void fgv_lower_set(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_selp(struct lower *l, const struct ptx_insn *insn);
 void fgv_lower_lop3(struct lower *l, const struct ptx_insn *insn);
 
+/* check.c: whether all have the operands that their handlers use. */
+bool fgv_lower_check(struct lower *l);
+
 /* cfg.c: joins, and the drafts as code->insns. */
 bool fgv_lower_finish(struct lower *l);
 

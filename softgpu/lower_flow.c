@@ -200,17 +200,16 @@ static bool signature_matches(const struct call_site *site, const struct code *c
 
 static void note_call(struct lower *l, struct code *callee)
 {
-	struct call_edge *edge = l->code->calls;
+	struct call_edge *edge;
 
-	while (edge && edge->callee != callee)
-		edge = edge->next;
-	if (edge)
+	if (callee->noted_by == l->code)
 		return;
 	edge = fgv_softgpu_pool_get(&l->program->pool, sizeof(*edge));
 	if (!edge) {
 		fgv_lower_fail(l, "out of memory");
 		return;
 	}
+	callee->noted_by = l->code;
 	edge->callee = callee;
 	edge->next = l->code->calls;
 	l->code->calls = edge;

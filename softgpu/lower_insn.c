@@ -138,15 +138,25 @@ void fgv_lower_emit_op(struct lower *l, const char *key, uint32_t d, const uint3
 		draft->insn.o[1 + i] = sources[i];
 }
 
+/* How many sources an operation of the table has. */
+static unsigned sources_of(const struct op_info *info)
+{
+	unsigned count = 0;
+
+	while (count < 4 && info->types[count + 1] != TY_none)
+		count++;
+	return count;
+}
+
 /* Operations on predicates: the operands are masks. */
 static void lower_pred_alu(struct lower *l, const struct ptx_insn *insn)
 {
 	char key[64];
 	uint32_t sources[2] = {0};
 	uint32_t d = fgv_lower_dest(l, insn->operands, 0);
-	unsigned count = insn->operands_count - 1;
+	unsigned count = strcmp(insn->opcode, "not") ? 2 : 1;
 
-	if (count < 1 || count > 2 || insn->mods_count != 1) {
+	if (insn->operands_count != count + 1 || insn->mods_count != 1) {
 		fgv_lower_fail(l, "'%s' on predicates with these operands is not supported",
 			       insn->opcode);
 		return;
@@ -209,7 +219,8 @@ static void lower_halves(struct lower *l, const struct ptx_insn *insn, struct mo
 
 	m->types[0] = half_type(m->types[0]);
 	op = m->types_count == 1 ? find_op(insn->opcode, m) : OP_NONE;
-	if (op == OP_NONE || !fits_type(insn->opcode, m) || count < 1 || count > 3 ||
+	if (op == OP_NONE || !fgv_softgpu_ops[op].computes || !fits_type(insn->opcode, m) ||
+	    count < 1 || count > 3 ||
 	    operand_size(fgv_softgpu_ops[op].types[0]) != 2 ||
 	    fgv_softgpu_ops[op].types[count] == TY_none ||
 	    fgv_softgpu_ops[op].types[count + 1] != TY_none) {
@@ -242,7 +253,7 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 	uint32_t sources[4] = {OPERAND_NONE, OPERAND_NONE, OPERAND_NONE, OPERAND_NONE};
 	const struct op_info *info;
 	struct mods m;
-	unsigned count = 0;
+	unsigned count;
 	uint32_t d;
 	enum op op;
 
@@ -260,36 +271,24 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 		lower_halves(l, insn, &m);
 		return;
 	}
-	if (op == OP_NONE || !fits_type(insn->opcode, &m)) {
+	if (op == OP_NONE || !fgv_softgpu_ops[op].computes || !fits_type(insn->opcode, &m)) {
 		refuse(l, insn);
 		return;
 	}
 	info = &fgv_softgpu_ops[op];
-	/* Operations with carry have no types in the table: all are the instruction's. */
-	while (count < 4 && (info->types[0] == TY_none ? count + 1 < insn->operands_count
-						       : info->types[count + 1] != TY_none)) {
-		const struct ptx_operand *operand = fgv_lower_operand(insn, count + 1);
-		unsigned size = info->types[0] == TY_none ? fgv_ptx_type_size(m.types[0])
-							  : operand_size(info->types[count + 1]);
-
-		if (!operand && !strcmp(insn->opcode, "testp"))
-			sources[count] = sources[0];
-		else
-			sources[count] = fgv_lower_source(l, operand, size);
-		count++;
-	}
-	if (insn->operands_count > count + 1) {
-		fgv_lower_fail(l, "too many operands for '%s'", insn->opcode);
+	count = sources_of(info);
+	/* The second source of testp is none of the program's. */
+	if (insn->operands_count != (strcmp(insn->opcode, "testp") ? count + 1 : 2)) {
+		fgv_lower_fail(l, "wrong number of operands for '%s'", insn->opcode);
 		return;
 	}
-	if (info->types[0] == TY_pred) {
-		d = fgv_lower_dest(l, insn->operands, 0);
-		sources[2] = sources[3] = OPERAND_NONE;
-	} else {
-		d = fgv_lower_dest(l, insn->operands,
-				   info->types[0] == TY_none ? fgv_ptx_type_size(m.types[0])
-							     : operand_size(info->types[0]));
+	for (unsigned i = 0; i < count; i++) {
+		const struct ptx_operand *operand = fgv_lower_operand(insn, i + 1);
+
+		sources[i] = operand ? fgv_lower_source(l, operand, operand_size(info->types[i + 1]))
+				     : sources[0];
 	}
+	d = fgv_lower_dest(l, insn->operands, operand_size(info->types[0]));
 	finish_alu(l, &m, op, d, sources);
 }
 
@@ -311,76 +310,78 @@ static const struct rule {
 	const char *opcode;
 	lower_fn lower;
 	bool flow; /* may stop, turn or wait: guarded by a branch */
+	uint8_t least; /* operands */
+	uint8_t most;
 	const char *words;
 } rules[] = {
-	{"mov", fgv_lower_mov, false, ""},
-	{"ld", fgv_lower_ld, false, ACCESS_WORDS},
-	{"ldu", fgv_lower_ld, false, "global v2 v4"},
-	{"st", fgv_lower_st, true, ACCESS_WORDS},
-	{"cvt", fgv_lower_cvt, false, ROUND_WORDS " ftz sat satfinite relu pack"},
-	{"cvta", fgv_lower_cvta, false,
+	{"mov", fgv_lower_mov, false, 2, 2, ""},
+	{"ld", fgv_lower_ld, false, 2, 3, ACCESS_WORDS},
+	{"ldu", fgv_lower_ld, false, 2, 2, "global v2 v4"},
+	{"st", fgv_lower_st, true, 2, 3, ACCESS_WORDS},
+	{"cvt", fgv_lower_cvt, false, 2, 4, ROUND_WORDS " ftz sat satfinite relu pack"},
+	{"cvta", fgv_lower_cvta, false, 2, 2,
 	 "to global shared shared::cta shared::cluster local const param param::entry"},
-	{"setp", fgv_lower_setp, false, COMPARE_WORDS},
-	{"set", fgv_lower_set, false, COMPARE_WORDS},
-	{"selp", fgv_lower_selp, false, ""},
-	{"lop3", fgv_lower_lop3, false, "and or"},
-	{"bra", fgv_lower_bra, true, "uni"},
-	{"brx", fgv_lower_brx, true, "idx uni"},
-	{"call", fgv_lower_call, true, "uni"},
-	{"ret", fgv_lower_ret, true, "uni"},
-	{"exit", fgv_lower_exit, true, ""},
-	{"trap", fgv_lower_trap, true, ""},
-	{"bar", fgv_lower_bar, true, BARRIER_WORDS " warp"},
-	{"barrier", fgv_lower_bar, true, BARRIER_WORDS " cluster wait acquire release relaxed"},
-	{"atom", fgv_lower_atom, false, ATOMIC_WORDS},
-	{"red", fgv_lower_atom, false, ATOMIC_WORDS},
-	{"isspacep", fgv_lower_isspacep, false,
+	{"setp", fgv_lower_setp, false, 3, 4, COMPARE_WORDS},
+	{"set", fgv_lower_set, false, 3, 4, COMPARE_WORDS},
+	{"selp", fgv_lower_selp, false, 4, 4, ""},
+	{"lop3", fgv_lower_lop3, false, 5, 6, "and or"},
+	{"bra", fgv_lower_bra, true, 1, 1, "uni"},
+	{"brx", fgv_lower_brx, true, 2, 2, "idx uni"},
+	{"call", fgv_lower_call, true, 1, 4, "uni"},
+	{"ret", fgv_lower_ret, true, 0, 0, "uni"},
+	{"exit", fgv_lower_exit, true, 0, 0, ""},
+	{"trap", fgv_lower_trap, true, 0, 0, ""},
+	{"bar", fgv_lower_bar, true, 0, 4, BARRIER_WORDS " warp"},
+	{"barrier", fgv_lower_bar, true, 0, 4, BARRIER_WORDS " cluster wait acquire release relaxed"},
+	{"atom", fgv_lower_atom, false, 3, 5, ATOMIC_WORDS},
+	{"red", fgv_lower_atom, false, 2, 4, ATOMIC_WORDS},
+	{"isspacep", fgv_lower_isspacep, false, 2, 2,
 	 "global shared shared::cta shared::cluster local const param param::entry"},
-	{"membar", fgv_lower_fence, false, "cta gl sys proxy alias"},
-	{"fence", fgv_lower_fence, false,
+	{"membar", fgv_lower_fence, false, 0, 0, "cta gl sys proxy alias"},
+	{"fence", fgv_lower_fence, false, 0, 2,
 	 "sc acq_rel acquire release cta cluster gpu sys proxy alias async global shared::* "
 	 "sync_restrict::* mbarrier_init tensormap::* async::*"},
-	{"vote", fgv_lower_vote, true, "sync all any uni ballot"},
-	{"match", fgv_lower_match, true, "any all sync"},
-	{"redux", fgv_lower_redux, true, "sync add min max and or xor"},
-	{"shfl", fgv_lower_shfl, true, "sync up down bfly idx"},
-	{"activemask", fgv_lower_activemask, false, ""},
-	{"elect", fgv_lower_elect, true, "sync"},
-	{"tex", fgv_lower_tex, false, "1d 2d 3d a1d a2d cube acube level v4"},
-	{"suld", fgv_lower_suld, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
-	{"sust", fgv_lower_sust, false, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
-	{"wmma", fgv_lower_wmma, true,
+	{"vote", fgv_lower_vote, true, 2, 3, "sync all any uni ballot"},
+	{"match", fgv_lower_match, true, 3, 3, "any all sync"},
+	{"redux", fgv_lower_redux, true, 3, 3, "sync add min max and or xor"},
+	{"shfl", fgv_lower_shfl, true, 4, 5, "sync up down bfly idx"},
+	{"activemask", fgv_lower_activemask, false, 1, 1, ""},
+	{"elect", fgv_lower_elect, true, 2, 2, "sync"},
+	{"tex", fgv_lower_tex, false, 2, 3, "1d 2d 3d a1d a2d cube acube level v4"},
+	{"suld", fgv_lower_suld, false, 2, 2, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
+	{"sust", fgv_lower_sust, false, 2, 2, "b 1d 2d 3d a1d a2d trap clamp zero v2 v4"},
+	{"wmma", fgv_lower_wmma, true, 2, 4,
 	 "load store mma a b c d sync aligned row col m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 "
 	 "global shared shared::cta rn satfinite"},
-	{"mma", fgv_lower_mma, true,
+	{"mma", fgv_lower_mma, true, 4, 4,
 	 "sync aligned row col m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 rn satfinite"},
-	{"ldmatrix", fgv_lower_ldmatrix, true, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta"},
-	{"movmatrix", fgv_lower_movmatrix, true, "sync aligned m8n8 trans"},
-	{"brkpt", fgv_lower_nothing, false, ""},
-	{"nanosleep", fgv_lower_nothing, false, ""},
-	{"pmevent", fgv_lower_nothing, false, "mask"},
-	{"prefetch", fgv_lower_nothing, false, "global local const param tensormap L1 L2 L2::*"},
-	{"prefetchu", fgv_lower_nothing, false, "L1"},
-	{"applypriority", fgv_lower_nothing, false, "global L2::evict_normal"},
-	{"discard", fgv_lower_nothing, false, "global L2"},
-	{"mbarrier", fgv_lower_mbarrier, false,
+	{"ldmatrix", fgv_lower_ldmatrix, true, 2, 2, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta"},
+	{"movmatrix", fgv_lower_movmatrix, true, 2, 2, "sync aligned m8n8 trans"},
+	{"brkpt", fgv_lower_nothing, false, 0, 0, ""},
+	{"nanosleep", fgv_lower_nothing, false, 1, 1, ""},
+	{"pmevent", fgv_lower_nothing, false, 1, 1, "mask"},
+	{"prefetch", fgv_lower_nothing, false, 1, 1, "global local const param tensormap L1 L2 L2::*"},
+	{"prefetchu", fgv_lower_nothing, false, 1, 1, "L1"},
+	{"applypriority", fgv_lower_nothing, false, 2, 2, "global L2::evict_normal"},
+	{"discard", fgv_lower_nothing, false, 2, 2, "global L2"},
+	{"mbarrier", fgv_lower_mbarrier, false, 1, 5,
 	 "init inval arrive arrive_drop expect_tx complete_tx test_wait try_wait parity "
 	 "pending_count "
 	 "noComplete release acquire relaxed cta cluster shared shared::cta shared::cluster"},
-	{"cp", fgv_lower_cp, false,
+	{"cp", fgv_lower_cp, false, 0, 6,
 	 "async ca cg shared shared::cta shared::cluster global bulk bulk_group read prefetch L2 "
 	 "L2::cache_hint L2::64B L2::128B L2::256B commit_group wait_group wait_all mbarrier "
 	 "arrive "
 	 "noinc mbarrier::complete_tx::bytes"},
-	{"createpolicy", fgv_lower_zero, false, "fractional range cvt global L2 L2::*"},
-	{"getctarank", fgv_lower_zero, false, "shared::cluster"},
-	{"mapa", fgv_lower_mapa, false, "shared::cluster"},
-	{"griddepcontrol", fgv_lower_nothing, false, "wait launch_dependents"},
-	{"setmaxnreg", fgv_lower_nothing, false, "inc dec sync aligned"},
+	{"createpolicy", fgv_lower_zero, false, 1, 4, "fractional range cvt global L2 L2::*"},
+	{"getctarank", fgv_lower_zero, false, 2, 2, "shared::cluster"},
+	{"mapa", fgv_lower_mapa, false, 3, 3, "shared::cluster"},
+	{"griddepcontrol", fgv_lower_nothing, false, 0, 0, "wait launch_dependents"},
+	{"setmaxnreg", fgv_lower_nothing, false, 1, 1, "inc dec sync aligned"},
 };
 
 /* vadd, vadd2, vadd4 and so on. */
-static const struct rule video_rule = {"v*", fgv_lower_video, false,
+static const struct rule video_rule = {"v*", fgv_lower_video, false, 3, 4,
 				       "sat add min max clamp wrap eq ne lt le gt ge"};
 
 static const struct rule *find_rule(const char *opcode)
@@ -414,13 +415,22 @@ static void lower_around(struct lower *l, const struct ptx_insn *insn, lower_fn 
 	fgv_lower_place_label(l, label);
 }
 
+static bool check_rule(struct lower *l, const struct ptx_insn *insn, const struct rule *rule)
+{
+	if (insn->operands_count < rule->least || insn->operands_count > rule->most) {
+		fgv_lower_fail(l, "wrong number of operands for '%s'", insn->opcode);
+		return false;
+	}
+	return fgv_lower_check_mods(l, insn, rule->words);
+}
+
 bool fgv_lower_insn(struct lower *l, const struct ptx_insn *insn)
 {
 	const struct rule *rule = find_rule(insn->opcode);
 	lower_fn fn = rule ? rule->lower : fgv_lower_alu;
 	uint32_t guard;
 
-	if (rule && !fgv_lower_check_mods(l, insn, rule->words))
+	if (rule && !check_rule(l, insn, rule))
 		return false;
 	if (!insn->guard || fn == fgv_lower_bra) {
 		fn(l, insn);

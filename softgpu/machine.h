@@ -47,6 +47,7 @@
 #define WINDOW_SIZE   0x0000000100000000ull
 
 struct insn;
+struct softgpu_function;
 struct warp;
 struct block;
 struct softgpu_system;
@@ -109,6 +110,8 @@ struct code {
 	uint32_t param_bytes;
 	struct param_place returned;
 	struct call_edge *calls; /* what it calls */
+	const struct code *noted_by; /* the function whose calls were noted last */
+	struct softgpu_function *function; /* what names it outside, if it was asked for */
 	/* A function that it or what it calls calls, and nobody defines; a trap stands for it. */
 	const char *missing;
 	unsigned missing_line;
@@ -265,6 +268,8 @@ enum op {
 #define HALF1(key, ...) OP_##key,
 #define HALF2(key, ...) OP_##key,
 #define HALF3(key, ...) OP_##key,
+#define OPC2(key, ...) OP_##key,
+#define OPC3(key, ...) OP_##key,
 #define OPX(key)      OP_##key,
 #define LD(space, mem, width) OP_ld_##space##_##mem##_##width,
 #define ST(space, mem, width) OP_st_##space##_##mem##_##width,
@@ -282,7 +287,8 @@ enum operand_type {
 
 struct op_info {
 	const char *key;
-	uint8_t types[5]; /* destination, then sources */
+	uint8_t types[5]; /* destination, then sources; of what is written by hand TY_none */
+	bool computes;	  /* d = f(a, ...) and no more, so that a program may name it */
 };
 
 extern const struct op_info fgv_softgpu_ops[OPS];

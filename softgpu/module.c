@@ -104,11 +104,9 @@ CUresult softgpu_module_function(struct softgpu_module *module, const char *name
 
 	if (!s || s->kind != SYMBOL_FUNCTION)
 		return CUDA_ERROR_NOT_FOUND;
-	for (f = module->functions; f; f = f->next) {
-		if (f->code == s->code) {
-			*function = f;
-			return CUDA_SUCCESS;
-		}
+	if (s->code->function) {
+		*function = s->code->function;
+		return CUDA_SUCCESS;
 	}
 	f = calloc(1, sizeof(*f));
 	sizes = calloc(2 * s->code->params_count + 1, sizeof(*sizes));
@@ -122,6 +120,7 @@ CUresult softgpu_module_function(struct softgpu_module *module, const char *name
 	fill_info(&f->info, s->code, sizes);
 	f->next = module->functions;
 	module->functions = f;
+	s->code->function = f;
 	*function = f;
 	return CUDA_SUCCESS;
 }
@@ -158,11 +157,13 @@ const struct softgpu_function_info *softgpu_function_info(const struct softgpu_f
 /* The compiler's code uses the second word. */
 #define WORKSPACE_BYTES 256
 
-static CUresult check_launch(const struct code *code, const uint32_t grid[3],
-			     const uint32_t block[3], uint32_t dynamic_bytes)
+static CUresult check_launch(const struct softgpu *gpu, const struct code *code,
+			     const uint32_t grid[3], const uint32_t block[3],
+			     uint32_t dynamic_bytes)
 {
 	static const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535};
 	static const uint32_t block_max[3] = {1024, 1024, 64};
+	struct room_need need;
 	uint32_t threads;
 
 	for (int i = 0; i < 3; i++) {
@@ -178,6 +179,9 @@ static CUresult check_launch(const struct code *code, const uint32_t grid[3],
 		return CUDA_ERROR_INVALID_VALUE;
 	if (code->max_threads && threads > code->max_threads)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	/* As a device says that has no memory for its threads' own. */
+	if (!fgv_room_need(code, threads, dynamic_bytes, gpu->room_max, &need))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
 }
 
@@ -193,6 +197,7 @@ static CUresult launch(struct softgpu *gpu, struct softgpu_function *function,
 	command->launch.code = code;
 	memcpy(command->launch.grid, grid, sizeof(command->launch.grid));
 	memcpy(command->launch.block, block, sizeof(command->launch.block));
+	command->launch.threads = block[0] * block[1] * block[2];
 	command->launch.dynamic_bytes = shared_bytes;
 	command->launch.workspace = workspace;
 	for (uint32_t i = 0; i < code->params_count; i++)
@@ -208,7 +213,7 @@ CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
 	CUresult result = fgv_queue_fault(gpu);
 
 	if (result == CUDA_SUCCESS)
-		result = check_launch(function->code, grid, block, shared_bytes);
+		result = check_launch(gpu, function->code, grid, block, shared_bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return launch(gpu, function, grid, block, shared_bytes, stream, args, 0);
@@ -231,16 +236,19 @@ static CUresult need_workspace(struct softgpu *gpu, struct softgpu_stream *strea
 			    stream);
 }
 
-static bool has_room(const struct softgpu *gpu, const uint32_t grid[3], const uint32_t block[3])
+static bool has_room(const struct softgpu *gpu, const struct code *code, const uint32_t grid[3],
+		     const uint32_t block[3], uint32_t dynamic_bytes)
 {
 	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	int per_processor = 0, threads_each = 0;
+	struct room_need need;
 
 	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &per_processor);
 	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads_each);
 	return blocks <= (uint64_t)per_processor * gpu->workers_count &&
-	       blocks * threads <= (uint64_t)threads_each * gpu->workers_count;
+	       blocks * threads <= (uint64_t)threads_each * gpu->workers_count &&
+	       fgv_room_need(code, (uint32_t)threads, dynamic_bytes, gpu->room_max / blocks, &need);
 }
 
 CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function *function,
@@ -251,8 +259,8 @@ CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function
 	CUresult result = fgv_queue_fault(gpu);
 
 	if (result == CUDA_SUCCESS)
-		result = check_launch(function->code, grid, block, shared_bytes);
-	if (result == CUDA_SUCCESS && !has_room(gpu, grid, block))
+		result = check_launch(gpu, function->code, grid, block, shared_bytes);
+	if (result == CUDA_SUCCESS && !has_room(gpu, function->code, grid, block, shared_bytes))
 		result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	if (result == CUDA_SUCCESS)
 		result = need_workspace(gpu, stream);

@@ -10,20 +10,22 @@
 #define BUCKETS 4096 /* more than twice OPS */
 
 const struct op_info fgv_softgpu_ops[OPS] = {
-#define OP1(k, d, a, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a}},
-#define OP2(k, d, a, b, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b}},
-#define OP3(k, d, a, b, c, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c}},
-#define OP4(k, d, a, b, c, e, ...) [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c, TY_##e}},
-#define CMP(k, t, ...)		   [OP_##k] = {#k, {TY_pred, TY_##t, TY_##t}},
-#define HALF1(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R}},
-#define HALF2(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R}},
-#define HALF3(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R, TY_##R}},
-#define OPX(k)			   [OP_##k] = {#k, {TY_none}},
+#define OP1(k, d, a, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a}, true},
+#define OP2(k, d, a, b, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b}, true},
+#define OP3(k, d, a, b, c, ...)	   [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c}, true},
+#define OP4(k, d, a, b, c, e, ...) [OP_##k] = {#k, {TY_##d, TY_##a, TY_##b, TY_##c, TY_##e}, true},
+#define CMP(k, t, ...)		   [OP_##k] = {#k, {TY_pred, TY_##t, TY_##t}, true},
+#define HALF1(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R}, true},
+#define HALF2(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R}, true},
+#define HALF3(k, T, R, ...)	   [OP_##k] = {#k, {TY_##R, TY_##R, TY_##R, TY_##R}, true},
+#define OPC2(k, t)		   [OP_##k] = {#k, {TY_##t, TY_##t, TY_##t}, true},
+#define OPC3(k, t)		   [OP_##k] = {#k, {TY_##t, TY_##t, TY_##t, TY_##t}, true},
+#define OPX(k)			   [OP_##k] = {#k, {TY_none}, false},
 #define LD(space, mem, width)                                                                      \
-	[OP_ld_##space##_##mem##_##width] = {"ld_" #space "_" #mem "_" #width, {TY_none}},
+	[OP_ld_##space##_##mem##_##width] = {"ld_" #space "_" #mem "_" #width, {TY_none}, false},
 #define ST(space, mem, width)                                                                      \
-	[OP_st_##space##_##mem##_##width] = {"st_" #space "_" #mem "_" #width, {TY_none}},
-#define ATOM(k, t, ...) [OP_atom_##k] = {"atom_" #k, {TY_##t, TY_##t, TY_##t}},
+	[OP_st_##space##_##mem##_##width] = {"st_" #space "_" #mem "_" #width, {TY_none}, false},
+#define ATOM(k, t, ...) [OP_atom_##k] = {"atom_" #k, {TY_##t, TY_##t, TY_##t}, false},
 #include "softgpu/ops.def"
 };
 

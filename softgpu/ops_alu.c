@@ -74,14 +74,14 @@ HANDLER(selp_pred)
 
 /*
  * x + y + carry or x - y - borrow in each lane; the flag of a lane is its bit of
- * w->cc. o[3] is the third operand where there is one.
+ * w->cc.
  */
-#define CARRY(key, T, X, Y, SUBTRACT, USE, SET)                              \
+#define CARRY(key, T, SOURCES, X, Y, SUBTRACT, USE, SET)                     \
 	HANDLER(key)                                                         \
 	{                                                                    \
 		const T *pa = ROW(T, in->o[1]);                              \
 		const T *pb = ROW(T, in->o[2]);                              \
-		const T *pc = ROW(T, in->o[3] == OPERAND_NONE ? in->o[2] : in->o[3]); \
+		const T *pc = ROW(T, in->o[SOURCES]);                        \
 		T *d = ROW(T, in->o[0]);                                     \
 		u32 out = 0;                                                 \
 		for (int i = 0; i < LANES; i++) {                            \
@@ -113,6 +113,8 @@ void FILL(alu)(handler *table)
 #define OP3(key, ...) table[OP_##key] = op_##key;
 #define OP4(key, ...) table[OP_##key] = op_##key;
 #define CMP(key, ...) table[OP_##key] = op_##key;
+#define OPC2(key, ...) table[OP_##key] = op_##key;
+#define OPC3(key, ...) table[OP_##key] = op_##key;
 #define OPX(key)      table[OP_##key] = op_##key;
 #include "softgpu/ops.def"
 }

@@ -59,7 +59,15 @@ HANDLER(bra_if_back)
 	return taken == w->active ? in->target : divide(w, in, taken);
 }
 
-/* o[0]: the index; imm: the table. An index beyond it is undefined: the last target. */
+static const struct insn *branch_target(const struct branch_table *table, u32 index)
+{
+	return table->targets[index < table->count ? index : table->count - 1];
+}
+
+/*
+ * o[0]: the index; imm: the table. An index beyond it is undefined: the last target. Lanes that
+ * go to one place are one side, whatever their indices.
+ */
 HANDLER(brx)
 {
 	const struct branch_table *table = (const void *)(uintptr_t)in->imm;
@@ -68,14 +76,14 @@ HANDLER(brx)
 	unsigned count = 0;
 
 	for (u32 left = w->active; left; count++) {
+		const struct insn *target = branch_target(table, index[__builtin_ctz(left)]);
 		u32 mask = 0;
-		u32 wanted = index[__builtin_ctz(left)];
 
 		for (unsigned i = 0; i < LANES; i++)
-			mask |= (left >> i & 1 && index[i] == wanted) ? 1u << i : 0;
-		if (wanted >= table->count)
-			wanted = table->count - 1;
-		sides[count] = (struct side){table->targets[wanted], mask};
+			mask |= (left >> i & 1 && branch_target(table, index[i]) == target)
+					? 1u << i
+					: 0;
+		sides[count] = (struct side){target, mask};
 		left &= ~mask;
 	}
 	if (count == 1)

@@ -14,6 +14,8 @@
 #include "softgpu/program_data.h"
 
 #define PTX_MAJOR_MAX 9
+/* Of registers and of local memory: what is as much is not run, for no room is so large. */
+#define TOTAL_MAX (1u << 31)
 
 struct build {
 	struct program *program;
@@ -26,13 +28,24 @@ struct build {
 	size_t log_len;
 };
 
+static struct symbol *find_local(const struct build *b, size_t module, const char *name)
+{
+	return fgv_softgpu_map_find(&b->scopes[module].symbols, name, strlen(name));
+}
+
 static struct symbol *add_symbol(struct build *b, size_t module, const char *name,
 				 enum symbol_kind kind)
 {
 	struct program *program = b->program;
+	const struct symbol *before = find_local(b, module, name);
 	struct symbol *s = fgv_softgpu_pool_get(&program->pool, sizeof(*s));
 	char *copy = fgv_softgpu_pool_name(&program->pool, name);
 
+	if (before && before->kind != SYMBOL_EXTERN &&
+	    (before->kind != SYMBOL_DYNAMIC || kind != SYMBOL_DYNAMIC)) {
+		fgv_lower_fail(&b->lower, "'%s' is defined twice", name);
+		return NULL;
+	}
 	if (!s || !copy) {
 		fgv_lower_fail(&b->lower, "out of memory");
 		return NULL;
@@ -41,11 +54,6 @@ static struct symbol *add_symbol(struct build *b, size_t module, const char *nam
 	s->name = copy;
 	fgv_lower_declare(&b->lower, &b->scopes[module], copy, s);
 	return s;
-}
-
-static struct symbol *find_local(const struct build *b, size_t module, const char *name)
-{
-	return fgv_softgpu_map_find(&b->scopes[module].symbols, name, strlen(name));
 }
 
 /*
@@ -181,11 +189,6 @@ static void define_function(struct build *b, size_t module, const struct ptx_fun
 		declare_extern(b, module, f->name);
 		return;
 	}
-	s = find_local(b, module, f->name);
-	if (s && s->kind != SYMBOL_EXTERN) {
-		fgv_lower_fail(&b->lower, "'%s' is defined twice", f->name);
-		return;
-	}
 	s = add_symbol(b, module, f->name, SYMBOL_FUNCTION);
 	if (!s || !offer(b, s, f->linkage))
 		return;
@@ -215,10 +218,16 @@ static void define_aliases(struct build *b, size_t module)
 {
 	for (const struct ptx_item *item = b->modules[module]->items; item && !b->lower.failed;
 	     item = item->next) {
+		const struct symbol *before;
 		struct symbol *s;
 
 		if (item->kind != PTX_ITEM_ALIAS)
 			continue;
+		before = find_local(b, module, item->alias.name);
+		if (before && before->kind != SYMBOL_EXTERN) {
+			fgv_lower_fail(&b->lower, "'%s' is defined twice", item->alias.name);
+			return;
+		}
 		s = find_local(b, module, item->alias.target);
 		if (!s || s->kind != SYMBOL_FUNCTION) {
 			fgv_lower_fail(&b->lower, "alias of '%s', which is no function",
@@ -289,8 +298,8 @@ static void lower_bodies(struct build *b, bool entries)
 /* What a function needs with all that it calls; 1 while on the way, 2 when done. */
 static void total(struct program *p, struct code *code, unsigned depth)
 {
-	uint32_t frame = 0;
-	uint32_t local = 0;
+	uint64_t frame = 0;
+	uint64_t local = 0;
 	bool deep = p->indirect || depth == CALLS_MAX;
 
 	code->visit = 1;
@@ -314,8 +323,8 @@ static void total(struct program *p, struct code *code, unsigned depth)
 		local += DEEP_LOCAL;
 	}
 	code->deep = deep;
-	code->frame_total = code->frame_bytes + frame;
-	code->local_total = code->local_bytes + local;
+	code->frame_total = (uint32_t)fgv_min_u64(code->frame_bytes + frame, TOTAL_MAX);
+	code->local_total = (uint32_t)fgv_min_u64(code->local_bytes + local, TOTAL_MAX);
 	code->visit = 2;
 }
 
@@ -333,6 +342,16 @@ static void require_callees(struct build *b)
 		b->lower.line = code->missing_line;
 		fgv_lower_fail(&b->lower, "call of '%s', which no module defines", code->missing);
 		return;
+	}
+}
+
+/* Whatever may be called has code, in whatever way its name was found. */
+static void require_bodies(struct build *b)
+{
+	for (uint32_t i = 0; i < b->program->functions_count; i++) {
+		if (!b->program->functions[i]->defined)
+			fgv_lower_fail(&b->lower, "'%s' has no code",
+				       b->program->functions[i]->name);
 	}
 }
 
@@ -383,6 +402,7 @@ static CUresult build_all(struct build *b)
 		lower_bodies(b, false);
 	if (!b->lower.failed)
 		lower_bodies(b, true);
+	require_bodies(b);
 	if (b->lower.failed)
 		return CUDA_ERROR_INVALID_PTX;
 	for (uint32_t i = 0; i < b->program->functions_count; i++) {

@@ -44,7 +44,7 @@ static int symbol_value(const struct ptx_init *init, uint64_t *address, void *ar
 		fgv_lower_place_common(in->l, s);
 	if (s && s->kind == SYMBOL_ADDRESS)
 		*address = s->value;
-	else if (s && s->kind == SYMBOL_FUNCTION)
+	else if (s && s->kind == SYMBOL_FUNCTION && s->code)
 		*address = s->code->token;
 	else if (s && s->kind == SYMBOL_SHARED)
 		*address = (init->generic ? SHARED_WINDOW : 0) + s->value;

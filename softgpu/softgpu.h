@@ -37,6 +37,7 @@ struct softgpu_config {
 	uint64_t va_base;      /* device addresses start here, the same in every process */
 	uint64_t memory_bytes; /* device memory; addresses are in [va_base, va_base + this) */
 	unsigned workers;      /* threads that run blocks, 0: one per available processor */
+	uint64_t room_bytes;   /* that blocks may run in at once, 0: as many as are usual */
 	struct softgpu_engine engine; /* stays the caller's */
 };
 

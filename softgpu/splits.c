@@ -170,6 +170,16 @@ static void add_side(struct warp *w, unsigned parent, const struct split *like,
 	w->splits[parent].children++;
 }
 
+/* Does every lane go straight to where they meet? Then nothing divides. */
+static bool all_meet(const struct side *sides, unsigned count, const struct insn *join)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (sides[i].mask && sides[i].pc != join)
+			return false;
+	}
+	return true;
+}
+
 /*
  * How many splits there can be: the sets of lanes that they stand for are nested or
  * disjoint, so 63 different ones at most. A join has strictly more lanes than each child, and a
@@ -184,6 +194,8 @@ const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *join,
 	struct split like = *s;
 	unsigned parent = w->split;
 
+	if (all_meet(sides, count, join))
+		return join;
 	if (join && s->join == join) {
 		parent = s->parent;
 		s->state = SPLIT_FREE;

@@ -6,83 +6,31 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/log.h"
 #include "common/util.h"
 #include "softgpu/internal.h"
 
-/* Vector loads may look a little behind the end of what they use. */
-#define SLACK_BYTES 4096
 #define PATIENCE_YIELDS 16
-#define FRAMES_MAX  (1u << 30) /* registers of all that a warp calls */
-
-static bool ensure(struct area *area, size_t bytes)
-{
-	void *p;
-
-	bytes += SLACK_BYTES;
-	if (bytes <= area->bytes)
-		return true;
-	bytes = fgv_align_up(bytes, 1u << 16);
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		 -1, 0);
-	if (p == MAP_FAILED)
-		return false;
-	if (area->base)
-		munmap(area->base, area->bytes);
-	area->base = p;
-	area->bytes = bytes;
-	return true;
-}
-
-static void release_area(struct area *area)
-{
-	if (area->base)
-		munmap(area->base, area->bytes);
-	area->base = NULL;
-}
-
-static void release_areas(struct worker *worker)
-{
-	release_area(&worker->frames);
-	release_area(&worker->local);
-	release_area(&worker->shared);
-	release_area(&worker->warps);
-}
-
-/* Of a warp: what a kernel calls may be called by each lane on a way of its own. */
-static uint32_t frames_bytes(const struct code *code)
-{
-	uint64_t called = code->frame_total - code->frame_bytes;
-
-	if (!code->deep)
-		called = fgv_min_u64(called * LANES, FRAMES_MAX);
-	return (uint32_t)fgv_align_up(code->frame_bytes + called, 64);
-}
 
 /* Sets a worker's block up for a kernel. */
 static bool prepare(struct worker *worker, const struct job *job)
 {
 	const struct launch *launch = job->launch;
 	const struct code *code = launch->code;
+	struct room *room = &worker->room;
 	struct block *b = &worker->block;
-	uint32_t warps;
 
 	memset(b, 0, offsetof(struct block, ctaid));
 	memcpy(b->nctaid, launch->grid, sizeof(b->nctaid));
 	memcpy(b->ntid, launch->block, sizeof(b->ntid));
-	b->threads = launch->block[0] * launch->block[1] * launch->block[2];
-	warps = b->warps_count = (b->threads + LANES - 1) / LANES;
+	b->threads = launch->threads;
+	b->warps_count = (b->threads + LANES - 1) / LANES;
 	b->local_bytes = code->local_total;
-	b->frame_bytes = frames_bytes(code);
+	b->frame_bytes = job->need.frame_bytes;
 	b->dynamic_bytes = launch->dynamic_bytes;
-	b->shared_bytes = launch->dynamic_bytes ? code->dynamic_base + launch->dynamic_bytes
-						: code->shared_bytes;
-	if (code->reserves) {
-		b->reserved_bytes = RESERVED_SHARED + (-b->shared_bytes & 15);
-		b->shared_bytes += b->reserved_bytes;
-	}
+	b->shared_bytes = job->need.shared_bytes;
+	b->reserved_bytes = job->need.reserved_bytes;
 	b->param_bytes = code->param_bytes;
 	b->param = job->param;
 	b->worker = worker->index;
@@ -93,15 +41,12 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->system = &worker->gpu->system;
 	b->textures = &worker->gpu->textures;
 	b->view = (struct memory_view){.memory = &worker->gpu->memory};
-	if (!ensure(&worker->frames, (size_t)b->frame_bytes * warps) ||
-	    !ensure(&worker->local, (size_t)b->local_bytes * LANES * warps) ||
-	    !ensure(&worker->shared, b->shared_bytes) ||
-	    !ensure(&worker->warps, sizeof(struct warp) * warps))
+	if (!fgv_room_ensure(room, &job->need, &worker->gpu->room_used))
 		return false;
-	b->frames = worker->frames.base;
-	b->local = worker->local.base;
-	b->shared = worker->shared.base;
-	b->warps = (struct warp *)worker->warps.base;
+	b->frames = room->parts[ROOM_FRAMES].base;
+	b->local = room->parts[ROOM_LOCAL].base;
+	b->shared = room->parts[ROOM_SHARED].base;
+	b->warps = (struct warp *)room->parts[ROOM_WARPS].base;
 	return true;
 }
 
@@ -208,18 +153,28 @@ static unsigned seats_of(const struct block *b)
 	return (unsigned)fgv_min_u64(fgv_min_u64(seats, SM_SHARED / shared), SM_BLOCKS);
 }
 
-static struct worker *add_seat(const struct worker *worker, const struct job *job)
+static void free_seat(struct worker *seat)
 {
-	struct worker *seat = calloc(1, sizeof(*seat));
+	fgv_room_release(&seat->room, &seat->gpu->room_used);
+	free(seat);
+}
 
+static struct worker *add_seat(const struct worker *worker, struct job *job)
+{
+	struct worker *seat;
+
+	if (__atomic_sub_fetch(&job->seats, 1, __ATOMIC_RELAXED) < 0) {
+		__atomic_add_fetch(&job->seats, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	seat = calloc(1, sizeof(*seat));
 	if (!seat)
 		return NULL;
 	seat->gpu = worker->gpu;
 	seat->index = worker->index;
 	if (prepare(seat, job))
 		return seat;
-	release_areas(seat);
-	free(seat);
+	free_seat(seat);
 	return NULL;
 }
 
@@ -248,8 +203,8 @@ static void run_beside(struct worker *worker, struct job *job)
 			max = used;
 	}
 	while (--used > 0) {
-		release_areas(seats[used]);
-		free(seats[used]);
+		free_seat(seats[used]);
+		__atomic_add_fetch(&job->seats, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -307,7 +262,7 @@ static void run_together(struct softgpu *gpu, struct job *job)
 	else
 		refuse(&gpu->workers[0], job);
 	for (uint64_t n = 0; blocks && n < job->blocks; n++)
-		release_areas(&blocks[n]);
+		fgv_room_release(&blocks[n].room, &gpu->room_used);
 	free(blocks);
 }
 
@@ -324,7 +279,8 @@ static void *worker_main(void *arg)
 
 	pthread_mutex_lock(&gpu->job_lock);
 	for (;;) {
-		while (!stopping(gpu) && (gpu->job_serial == seen || !gpu->job.wanted))
+		while (!stopping(gpu) && (gpu->job_serial == seen || !gpu->job.wanted ||
+					  worker->index >= gpu->job.limit))
 			pthread_cond_wait(&gpu->job_ready, &gpu->job_lock);
 		if (stopping(gpu))
 			break;
@@ -348,7 +304,9 @@ static void publish(struct softgpu *gpu, const struct job *job, unsigned helpers
 	gpu->job.wanted = helpers;
 	gpu->job.stop = stopping(gpu);
 	gpu->job_serial++;
-	for (unsigned i = 0; i < helpers; i++)
+	if (gpu->job.limit < gpu->workers_count)
+		pthread_cond_broadcast(&gpu->job_ready);
+	for (unsigned i = 0; i < helpers && gpu->job.limit == gpu->workers_count; i++)
 		pthread_cond_signal(&gpu->job_ready);
 	pthread_mutex_unlock(&gpu->job_lock);
 }
@@ -363,18 +321,55 @@ static void retire(struct softgpu *gpu)
 	pthread_mutex_unlock(&gpu->job_lock);
 }
 
+static void release_all(struct softgpu *gpu)
+{
+	for (unsigned i = 0; i < gpu->workers_count; i++)
+		fgv_room_release(&gpu->workers[i].room, &gpu->room_used);
+}
+
+/*
+ * Makes room for @blocks at once on the workers, and says how many more may run beside them. What
+ * workers keep of other kernels' goes where it stands in the way. No worker is at work.
+ */
+static void make_room(struct softgpu *gpu, struct job *job, uint64_t blocks)
+{
+	uint64_t each = fgv_room_bytes(&job->need);
+	uint64_t used = gpu->room_used;
+
+	for (unsigned i = 0; i < blocks; i++)
+		used += fgv_room_growth(&gpu->workers[i].room, &job->need);
+	if (used > gpu->room_max) {
+		release_all(gpu);
+		used = blocks * each;
+	}
+	job->seats = (int)fgv_min_u64((gpu->room_max - used) / each, INT32_MAX);
+}
+
+/* All blocks at once, each in memory of its own. */
+static void run_cooperative(struct softgpu *gpu, struct job *job)
+{
+	if (gpu->room_used + job->blocks * fgv_room_bytes(&job->need) > gpu->room_max)
+		release_all(gpu);
+	publish(gpu, job, 0);
+	run_together(gpu, &gpu->job);
+}
+
 void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
 		     uint64_t number)
 {
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 	struct job job = {.launch = launch, .param = param, .number = number, .blocks = blocks};
+	uint64_t at_once;
 
-	if (launch->workspace) {
-		publish(gpu, &job, 0);
-		run_together(gpu, &gpu->job);
-		return;
-	}
-	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, gpu->workers_count) - 1);
+	/* It fits, as was seen when it was submitted. */
+	fgv_room_need(launch->code, launch->threads, launch->dynamic_bytes,
+		      launch->workspace ? gpu->room_max / blocks : gpu->room_max, &job.need);
+	if (launch->workspace)
+		return run_cooperative(gpu, &job);
+	at_once = fgv_min_u64(gpu->workers_count, gpu->room_max / fgv_room_bytes(&job.need));
+	job.limit = (unsigned)at_once;
+	make_room(gpu, &job, at_once);
+	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, at_once) - 1);
 	run_blocks(&gpu->workers[0], &gpu->job);
 	retire(gpu);
 }
@@ -416,7 +411,7 @@ void fgv_workers_stop(struct softgpu *gpu)
 
 		if (worker->started)
 			pthread_join(worker->thread, NULL);
-		release_areas(worker);
+		fgv_room_release(&worker->room, &gpu->room_used);
 	}
 	free(gpu->workers);
 	gpu->workers = NULL;
