@@ -230,7 +230,10 @@ static int unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **tex
 	char *new_text;
 	int err;
 
-	if (entry->unpacked_len > *left)
+	if (entry->unpacked_len > *left ||
+	    (entry->packing != FGV_FATBIN_RAW &&
+	     entry->unpacked_len >
+		     FGV_FATBIN_UNPACK_BASE + entry->len * (size_t)FGV_FATBIN_UNPACK_FACTOR))
 		return -E2BIG;
 	new_text = malloc(entry->unpacked_len + 1);
 	if (!new_text)
@@ -246,34 +249,53 @@ static int unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **tex
 	return 0;
 }
 
-static bool entry_mentions(const struct fgv_fatbin_entry *entry, const char *word)
+static bool has_word(const void *text, size_t len, const char *const *words, size_t count)
 {
-	size_t left = FGV_FATBIN_TEXT_MAX;
+	for (size_t i = 0; i < count; i++) {
+		if (memmem(text, len, words[i], strlen(words[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a GPU of @sm may be given @entry: PTX, or the machine code of its family. */
+static bool is_for(const struct fgv_fatbin_entry *entry, unsigned sm)
+{
+	if (entry->kind != FGV_FATBIN_CUBIN || sm == FGV_FATBIN_ANY_SM)
+		return entry->kind != FGV_FATBIN_PTX || is_ptx_for(entry, sm);
+	return entry->sm / 10 == sm / 10 && entry->sm <= sm;
+}
+
+static bool entry_mentions(const struct fgv_fatbin_entry *entry, size_t *left,
+			   const char *const *words, size_t count)
+{
 	char *text = NULL;
 	bool found;
 
 	if (entry->packing == FGV_FATBIN_RAW)
-		return memmem(entry->data, entry->len, word, strlen(word));
-	if (unpack(entry, &left, &text) < 0)
+		return has_word(entry->data, entry->len, words, count);
+	if (unpack(entry, left, &text) < 0)
 		return true;
-	found = memmem(text, entry->unpacked_len, word, strlen(word));
+	found = has_word(text, entry->unpacked_len, words, count);
 	free(text);
 	return found;
 }
 
-bool fgv_fatbin_mentions(const void *image, size_t len, const char *word)
+bool fgv_fatbin_mentions(const void *image, size_t len, unsigned sm, const char *const *words,
+			 size_t count)
 {
+	size_t left = FGV_FATBIN_TEXT_MAX;
 	const uint8_t *at = image;
 	struct fgv_fatbin_entry entry;
 	size_t container_len;
 
 	if (fgv_fatbin_form(image, len) != FGV_FATBIN_CONTAINER)
-		return memmem(image, len, word, strlen(word));
+		return has_word(image, len, words, count);
 	for (; len > 0 && fgv_fatbin_extent(at, len, &container_len) == 0; len -= container_len) {
 		size_t in = 0;
 
 		while (fgv_fatbin_entry(at, container_len, &in, &entry) > 0) {
-			if (entry_mentions(&entry, word))
+			if (is_for(&entry, sm) && entry_mentions(&entry, &left, words, count))
 				return true;
 		}
 		at += container_len;

@@ -24,6 +24,9 @@
 
 #define FGV_FATBIN_CONTAINERS_MAX 8192
 #define FGV_FATBIN_TEXT_MAX	  (256u * 1024 * 1024) /* of all PTX that an image unpacks to */
+/* What one entry may unpack to: so much, and so many bytes for each that is stored. */
+#define FGV_FATBIN_UNPACK_BASE	 (1024u * 1024)
+#define FGV_FATBIN_UNPACK_FACTOR 256
 
 enum fgv_fatbin_packing { FGV_FATBIN_RAW, FGV_FATBIN_LZ4, FGV_FATBIN_ZSTD };
 
@@ -66,11 +69,12 @@ int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
 int fgv_fatbin_check(const void *image, size_t len, unsigned *containers);
 
 /*
- * Whether @word is in the text or the machine code of @image, which was checked or is no
- * container. Where an
- * entry can't be unpacked it may be.
+ * Whether one of the @count @words is in the text or the machine code that @image has for a GPU of
+ * @sm; it was checked, or is no container. Each entry is unpacked once, and FGV_FATBIN_TEXT_MAX
+ * bytes in all: where one can't be unpacked, a word may be in it.
  */
-bool fgv_fatbin_mentions(const void *image, size_t len, const char *word);
+bool fgv_fatbin_mentions(const void *image, size_t len, unsigned sm, const char *const *words,
+			 size_t count);
 
 struct fgv_fatbin_texts {
 	char **texts; /* each NUL-terminated */
@@ -83,7 +87,8 @@ struct fgv_fatbin_texts {
  * Unpacks the PTX of an image, which may be PTX by itself: of each container the one for the
  * highest SM up to @sm, one that runs on later GPUs too before one that does not. 0 (with no texts
  * at all where the image has only machine code), -EINVAL: malformed, -E2BIG: more text than
- * FGV_FATBIN_TEXT_MAX, -ENOMEM. Give the texts back with fgv_fatbin_texts_free().
+ * FGV_FATBIN_TEXT_MAX, or than an entry may unpack to, -ENOMEM. Give the texts back with
+ * fgv_fatbin_texts_free().
  */
 int fgv_fatbin_ptx(const void *image, size_t len, unsigned sm, struct fgv_fatbin_texts *texts);
 void fgv_fatbin_texts_free(struct fgv_fatbin_texts *texts);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/budget.h"
+
 #define CHUNK_BYTES 65536
 #define ALIGNMENT   16
 
@@ -25,18 +27,20 @@ struct string {
 };
 
 struct ptx_arena {
+	struct fgv_budget budget;
 	struct chunk *chunks;
 	struct string **buckets;
 	size_t buckets_count; /* a power of two */
 	size_t strings_count;
 };
 
-struct ptx_arena *fgv_ptx_arena_create(void)
+struct ptx_arena *fgv_ptx_arena_create(size_t max)
 {
 	struct ptx_arena *arena = calloc(1, sizeof(*arena));
 
 	if (!arena)
 		return NULL;
+	arena->budget.max = max;
 	arena->buckets_count = 256;
 	arena->buckets = calloc(arena->buckets_count, sizeof(*arena->buckets));
 	if (!arena->buckets) {
@@ -63,8 +67,11 @@ void fgv_ptx_arena_destroy(struct ptx_arena *arena)
 static struct chunk *add_chunk(struct ptx_arena *arena, size_t size)
 {
 	size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-	struct chunk *chunk = malloc(sizeof(*chunk) + bytes);
+	struct chunk *chunk;
 
+	if (!fgv_budget_take(&arena->budget, sizeof(*chunk) + bytes))
+		return NULL;
+	chunk = malloc(sizeof(*chunk) + bytes);
 	if (!chunk)
 		return NULL;
 	chunk->size = bytes;
@@ -104,8 +111,11 @@ static uint64_t hash_bytes(const char *text, size_t length)
 static void grow(struct ptx_arena *arena)
 {
 	size_t count = arena->buckets_count * 2;
-	struct string **buckets = calloc(count, sizeof(*buckets));
+	struct string **buckets;
 
+	if (!fgv_budget_take(&arena->budget, arena->buckets_count * sizeof(*buckets)))
+		return;
+	buckets = calloc(count, sizeof(*buckets));
 	if (!buckets)
 		return;
 	for (size_t i = 0; i < arena->buckets_count; i++) {

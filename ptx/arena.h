@@ -7,9 +7,10 @@
 
 struct ptx_arena;
 
-struct ptx_arena *fgv_ptx_arena_create(void);
+/* It has @max bytes at most. */
+struct ptx_arena *fgv_ptx_arena_create(size_t max);
 void fgv_ptx_arena_destroy(struct ptx_arena *arena);
-/* Zeroed, aligned to 16 bytes; NULL where there is no memory. */
+/* Zeroed, aligned to 16 bytes; NULL where there is no memory, or not so much left. */
 void *fgv_ptx_arena_get(struct ptx_arena *arena, size_t size);
 /* The one copy of these bytes, NUL-terminated; NULL where there is no memory. */
 const char *fgv_ptx_arena_intern(struct ptx_arena *arena, const char *text, size_t length);

@@ -43,6 +43,8 @@ void fgv_ptx_lex_next(struct parser *p);
 
 /* Keeps the first error, with the line of the current token. */
 void fgv_ptx_fail(struct parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* There is none, or more than the text may take: the parse ends with -ENOMEM. */
+void fgv_ptx_fail_memory(struct parser *p);
 /* Memory from the module's arena; on failure the parse ends with -ENOMEM. */
 void *fgv_ptx_get(struct parser *p, size_t size);
 

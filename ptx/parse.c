@@ -10,14 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+void fgv_ptx_fail_memory(struct parser *p)
+{
+	fgv_ptx_fail(p, "out of memory, or too much in a text of this length");
+	p->status = -ENOMEM;
+}
+
 void *fgv_ptx_get(struct parser *p, size_t size)
 {
 	void *memory = fgv_ptx_arena_get(p->module->arena, size);
 
-	if (!memory) {
-		fgv_ptx_fail(p, "out of memory");
-		p->status = -ENOMEM;
-	}
+	if (!memory)
+		fgv_ptx_fail_memory(p);
 	return memory;
 }
 
@@ -64,7 +68,7 @@ const char *fgv_ptx_take_name(struct parser *p)
 	}
 	name = fgv_ptx_intern(p->module, p->token.text, p->token.length);
 	if (!name) {
-		fgv_ptx_fail(p, "out of memory");
+		fgv_ptx_fail_memory(p);
 		return "";
 	}
 	fgv_ptx_lex_next(p);
@@ -183,7 +187,7 @@ static struct ptx_directive *parse_directive(struct parser *p)
 		return NULL;
 	d->name = fgv_ptx_intern(p->module, p->token.text, p->token.length);
 	if (!d->name)
-		fgv_ptx_fail(p, "out of memory");
+		fgv_ptx_fail_memory(p);
 	fgv_ptx_lex_next(p);
 	while (p->token.kind == T_INT) {
 		if (d->values_count == 3) {
@@ -366,7 +370,7 @@ static void parse_target(struct parser *p)
 		return;
 	p->module->target = fgv_ptx_intern(p->module, start, (size_t)(end - start));
 	if (!p->module->target)
-		fgv_ptx_fail(p, "out of memory");
+		fgv_ptx_fail_memory(p);
 	p->module->address_size = 32;
 	if (fgv_ptx_is_dot(p, "address_size")) {
 		fgv_ptx_lex_next(p);
@@ -385,13 +389,20 @@ static void parse_module(struct parser *p)
 		tail = parse_item(p, tail);
 }
 
+static size_t tree_max(size_t length)
+{
+	return length > FGV_PTX_TREE_MAX / FGV_PTX_TREE_FACTOR
+		       ? FGV_PTX_TREE_MAX
+		       : FGV_PTX_TREE_BASE + length * FGV_PTX_TREE_FACTOR;
+}
+
 int fgv_ptx_parse(const char *text, size_t length, struct ptx_module **module,
 		  struct ptx_error *error)
 {
 	struct parser p = {.at = text, .line = 1, .error = error};
 
 	error->line = 1;
-	error->reason[0] = '\0';
+	strcpy(error->reason, "out of memory");
 	if (length > FGV_PTX_TEXT_MAX)
 		return -EFBIG;
 	p.end = text + strnlen(text, length);
@@ -400,11 +411,12 @@ int fgv_ptx_parse(const char *text, size_t length, struct ptx_module **module,
 	p.module = calloc(1, sizeof(*p.module));
 	if (!p.module)
 		return -ENOMEM;
-	p.module->arena = fgv_ptx_arena_create();
+	p.module->arena = fgv_ptx_arena_create(tree_max((size_t)(p.end - text)));
 	if (!p.module->arena) {
 		free(p.module);
 		return -ENOMEM;
 	}
+	error->reason[0] = '\0';
 	parse_module(&p);
 	if (p.status) {
 		fgv_ptx_destroy(p.module);

@@ -76,7 +76,7 @@ static void take_name(struct parser *p, struct ptx_operand *op)
 	if (p->token.kind == T_DOT) {
 		op->member = fgv_ptx_intern(p->module, p->token.text, p->token.length);
 		if (!op->member)
-			fgv_ptx_fail(p, "out of memory");
+			fgv_ptx_fail_memory(p);
 		fgv_ptx_lex_next(p);
 	}
 	take_displacement(p, op);
@@ -146,7 +146,7 @@ static void take_mods(struct parser *p, struct ptx_insn *insn)
 		}
 		mods[insn->mods_count] = fgv_ptx_intern(p->module, p->token.text, p->token.length);
 		if (!mods[insn->mods_count++]) {
-			fgv_ptx_fail(p, "out of memory");
+			fgv_ptx_fail_memory(p);
 			return;
 		}
 		fgv_ptx_lex_next(p);

@@ -23,6 +23,10 @@
 #include <stdint.h>
 
 #define FGV_PTX_TEXT_MAX    (256u << 20) /* bytes of one text */
+/* What the tree of a text may take: so much, and so many bytes for each of the text's. */
+#define FGV_PTX_TREE_BASE   (2u << 20)
+#define FGV_PTX_TREE_FACTOR 32u
+#define FGV_PTX_TREE_MAX    (512u << 20)
 #define FGV_PTX_NAME_MAX    4096	 /* bytes of a name */
 #define FGV_PTX_NESTING_MAX 64		 /* blocks in blocks, lists in lists */
 #define FGV_PTX_DIMS_MAX    8		 /* dimensions of an array */
@@ -237,7 +241,8 @@ struct ptx_error {
 
 /*
  * Parses @length bytes of @text (a NUL ends it earlier; PTX comes as a C string).
- * -EINVAL: not PTX, @error says why. -ENOMEM, -EFBIG (longer than
+ * -EINVAL: not PTX, @error says why. -ENOMEM: there is none, or the tree takes more than it may
+ * (FGV_PTX_TREE_MAX), and @error says where. -EFBIG (longer than
  * FGV_PTX_TEXT_MAX). On success the caller destroys *@module.
  */
 int fgv_ptx_parse(const char *text, size_t length, struct ptx_module **module,

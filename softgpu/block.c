@@ -210,9 +210,9 @@ CUresult fgv_softgpu_block_turn(struct block *block, const struct code *code)
 		progress |= run_warp(&block->warps[i]);
 		if (block->fault != CUDA_SUCCESS)
 			return block->fault;
+		if (__atomic_load_n(block->stop, __ATOMIC_RELAXED))
+			return CUDA_ERROR_LAUNCH_FAILED;
 	}
-	if (__atomic_load_n(block->stop, __ATOMIC_RELAXED))
-		return CUDA_ERROR_LAUNCH_FAILED;
 	if (!progress)
 		return deadlock(block, code);
 	return block->alive ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

@@ -12,6 +12,8 @@
 
 #include "softgpu/dominators.h"
 
+#define GRAPH_BYTES 112ull /* that the graph and its dominators take for an instruction */
+
 struct node {
 	uint32_t first; /* instructions [first, end) */
 	uint32_t end;
@@ -144,6 +146,10 @@ static bool find_joins(struct lower *l)
 	struct graph g = {.l = l};
 	bool ok;
 
+	if (!fgv_budget_take(&l->budget, l->count * GRAPH_BYTES)) {
+		fgv_lower_no_memory(l);
+		return false;
+	}
 	g.nodes = calloc(l->count, sizeof(*g.nodes));
 	g.block_of = calloc(l->count, sizeof(*g.block_of));
 	g.flow = calloc(l->count, sizeof(*g.flow));
@@ -156,10 +162,11 @@ static bool find_joins(struct lower *l)
 		ok = find_joins_once(&g, false) && find_joins_once(&g, true);
 	}
 	if (!ok)
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	free(g.nodes);
 	free(g.block_of);
 	free(g.flow);
+	fgv_budget_give(&l->budget, l->count * GRAPH_BYTES);
 	return ok;
 }
 
@@ -239,7 +246,7 @@ bool fgv_lower_finish(struct lower *l)
 		return false;
 	code->consts = fgv_softgpu_pool_get(&l->program->pool, l->consts_bytes + 64);
 	if (!code->consts || !write_insns(l)) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return false;
 	}
 	if (l->consts_bytes)

@@ -52,6 +52,7 @@ CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes)
 
 CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 {
+	fgv_queue_wait_fault(gpu);
 	return fgv_softgpu_host_remove(&gpu->memory, (uint64_t)(uintptr_t)base);
 }
 

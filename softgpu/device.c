@@ -43,6 +43,7 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 		g->workers_count = WORKERS_MAX;
 	g->room_max = config->room_bytes ? config->room_bytes : fgv_room_max(g->workers_count);
 	snprintf(g->name, sizeof(g->name), "FairGV Soft GPU");
+	g->programs.max = PROGRAMS_MAX;
 	fgv_softgpu_system_init(&g->system);
 	pthread_mutex_init(&g->queue_lock, NULL);
 	pthread_cond_init(&g->queue_filled, NULL);

@@ -32,6 +32,7 @@
 #define L2_PERSISTING_MAX  (L2_BYTES / 4 * 3)
 #define THREADS_MAX	   1024
 #define WORKERS_MAX	   256
+#define PROGRAMS_MAX	   (1ull << 30) /* bytes of host memory for all that are loaded */
 
 struct softgpu_function {
 	struct softgpu_module *module;
@@ -146,6 +147,7 @@ struct softgpu {
 	struct softgpu_system system;
 	unsigned workers_count; /* the executor is worker 0 */
 	struct worker *workers;
+	struct fgv_budget programs; /* host memory of all that are loaded */
 	uint64_t room_max;  /* bytes that blocks may run in at once */
 	uint64_t room_used; /* atomic */
 
@@ -190,7 +192,12 @@ CUresult fgv_queue_fault(const struct softgpu *gpu);
 /* Waits until all that gives memory back is done. */
 void fgv_queue_wait_frees(struct softgpu *gpu);
 
+/* After a fault: waits until no worker is at its kernel any more. */
+void fgv_queue_wait_fault(struct softgpu *gpu);
+
 /* workers.c */
+/* With no signals but those that say what the thread itself did wrong. False: there is none. */
+bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 CUresult fgv_workers_start(struct softgpu *gpu);
 void fgv_workers_stop(struct softgpu *gpu);
 /* Runs a kernel to its end on the calling thread and the workers. */

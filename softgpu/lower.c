@@ -30,17 +30,41 @@ void fgv_lower_fail(struct lower *l, const char *format, ...)
 	va_end(args);
 }
 
+void fgv_lower_no_memory(struct lower *l)
+{
+	if (l->failed)
+		return;
+	l->no_memory = true;
+	fgv_lower_fail(l, "out of memory, or too much in a text of this length");
+}
+
+void *fgv_lower_grow(struct lower *l, void *array, size_t bytes, size_t grown_bytes)
+{
+	void *grown = NULL;
+
+	if (fgv_budget_take(&l->budget, grown_bytes - bytes)) {
+		grown = realloc(array, grown_bytes);
+		if (!grown)
+			fgv_budget_give(&l->budget, grown_bytes - bytes);
+	}
+	if (!grown)
+		fgv_lower_no_memory(l);
+	return grown;
+}
+
 static bool grow_drafts(struct lower *l)
 {
 	uint32_t capacity = l->capacity ? l->capacity * 2 : 256;
-	struct draft *grown = NULL;
+	struct draft *grown;
 
-	if (capacity <= DRAFTS_MAX)
-		grown = realloc(l->drafts, capacity * sizeof(*grown));
-	if (!grown) {
+	if (capacity > DRAFTS_MAX) {
 		fgv_lower_fail(l, "function too large");
 		return false;
 	}
+	grown = fgv_lower_grow(l, l->drafts, l->capacity * sizeof(*grown),
+			       capacity * sizeof(*grown));
+	if (!grown)
+		return false;
 	l->drafts = grown;
 	l->capacity = capacity;
 	return true;
@@ -66,12 +90,11 @@ uint32_t fgv_lower_new_label(struct lower *l)
 {
 	if (l->labels_count == l->labels_capacity) {
 		uint32_t capacity = l->labels_capacity ? l->labels_capacity * 2 : 64;
-		uint32_t *grown = realloc(l->places, capacity * sizeof(*grown));
+		uint32_t *grown = fgv_lower_grow(l, l->places, l->labels_capacity * sizeof(*grown),
+						 capacity * sizeof(*grown));
 
-		if (!grown) {
-			fgv_lower_fail(l, "out of memory");
+		if (!grown)
 			return 0;
-		}
 		l->places = grown;
 		l->labels_capacity = capacity;
 	}
@@ -88,7 +111,7 @@ uint32_t fgv_lower_find_label(struct lower *l, const char *name)
 		return (uint32_t)(known - 1);
 	label = fgv_lower_new_label(l);
 	if (!fgv_softgpu_map_put(&l->pool, &l->labels, name, (void *)(uintptr_t)(label + 1)))
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	return label;
 }
 
@@ -126,7 +149,7 @@ bool fgv_lower_declare(struct lower *l, struct scope *scope, const char *name, s
 		return false;
 	}
 	if (!fgv_softgpu_map_put(pool, &scope->symbols, name, s)) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return false;
 	}
 	return true;
@@ -137,7 +160,7 @@ static struct symbol *new_symbol(struct lower *l, const struct ptx_var *var, enu
 	struct symbol *s = fgv_softgpu_pool_get(&l->pool, sizeof(*s));
 
 	if (!s) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return NULL;
 	}
 	s->kind = kind;
@@ -162,7 +185,7 @@ static void declare_reg(struct lower *l, const struct ptx_var *var)
 	s->reg_count = var->reg_count;
 	s->regs = fgv_softgpu_pool_get(&l->pool, (var->reg_count + 1) * sizeof(*s->regs));
 	if (!s->regs)
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	else
 		fgv_lower_declare(l, l->scope, var->name, s);
 }
@@ -290,7 +313,7 @@ static void declare_tables(struct lower *l, const struct ptx_stmt *stmt)
 			continue;
 		s = fgv_softgpu_pool_get(&l->pool, sizeof(*s));
 		if (!s) {
-			fgv_lower_fail(l, "out of memory");
+			fgv_lower_no_memory(l);
 			return;
 		}
 		s->kind = stmt->kind == PTX_STMT_TARGETS ? SYMBOL_TABLE : SYMBOL_PROTOTYPE;
@@ -349,7 +372,7 @@ bool fgv_lower_signature(struct lower *l, struct code *code, const struct ptx_fu
 		count++;
 	code->params = fgv_softgpu_pool_get(&l->program->pool, (count + 1) * sizeof(*code->params));
 	if (!code->params)
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	for (const struct ptx_var *p = f->params; p && !l->failed; p = p->next) {
 		struct param_place *place = &code->params[code->params_count++];
 

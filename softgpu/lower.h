@@ -7,6 +7,7 @@
 #ifndef FGV_SOFTGPU_LOWER_H
 #define FGV_SOFTGPU_LOWER_H
 
+#include "common/budget.h"
 #include "ptx/ptx.h"
 #include "softgpu/machine.h"
 #include "softgpu/pool.h"
@@ -54,6 +55,7 @@ struct symbol {
 };
 
 struct program {
+	struct fgv_budget budget;
 	struct pool pool;
 	struct memory *memory;
 	uint64_t data; /* global and const variables: one allocation, or 0 */
@@ -100,6 +102,7 @@ struct known_reg {
 
 struct lower {
 	struct program *program;
+	struct fgv_budget budget; /* of all that goes when the program is done */
 	struct pool pool;      /* until the function is done */
 	struct scope *globals; /* of the PTX module at hand */
 	struct scope *scope;
@@ -132,6 +135,7 @@ struct lower {
 	struct draft scratch; /* what fgv_lower_emit() gives out after a failure */
 	uint32_t line;
 	bool failed;
+	bool no_memory; /* and that is why */
 	char *log;
 	size_t log_len;
 };
@@ -155,6 +159,10 @@ struct mods {
 
 /* lower.c */
 void fgv_lower_fail(struct lower *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* There is none, or the module takes more than it may. */
+void fgv_lower_no_memory(struct lower *l);
+/* An array of the lowering's own with room for more, of its budget; NULL and failed, or it. */
+void *fgv_lower_grow(struct lower *l, void *array, size_t bytes, size_t grown_bytes);
 struct draft *fgv_lower_emit(struct lower *l, enum op op);
 uint32_t fgv_lower_new_label(struct lower *l);
 uint32_t fgv_lower_find_label(struct lower *l, const char *name);
@@ -271,10 +279,12 @@ bool fgv_lower_check(struct lower *l);
 bool fgv_lower_finish(struct lower *l);
 
 /*
- * program.c: all of it. On an error the log says why, and nothing is left behind.
+ * program.c: all of it. What the program keeps is of @kept. On an error the log says why, and
+ * nothing is left behind.
  */
-CUresult fgv_program_create(struct memory *memory, const char *const *texts, size_t count,
-			    char *log, size_t log_len, struct program **program);
+CUresult fgv_program_create(struct memory *memory, struct fgv_budget *kept,
+			    const char *const *texts, size_t count, char *log, size_t log_len,
+			    struct program **program);
 void fgv_program_destroy(struct program *program);
 
 #endif

@@ -43,8 +43,12 @@ void fgv_lower_brx(struct lower *l, const struct ptx_insn *insn)
 	if (table)
 		table->targets = fgv_softgpu_pool_get(&l->program->pool,
 						      (count + 1) * sizeof(*table->targets));
-	if (!table || !labels || !table->targets || !count) {
-		fgv_lower_fail(l, count ? "out of memory" : "empty table of branch targets");
+	if (!count) {
+		fgv_lower_fail(l, "empty table of branch targets");
+		return;
+	}
+	if (!table || !labels || !table->targets) {
+		fgv_lower_no_memory(l);
 		return;
 	}
 	count = 0;
@@ -175,7 +179,7 @@ static bool take_args(struct lower *l, const struct ptx_operand *list, struct ca
 	site->args = fgv_softgpu_pool_get(&l->program->pool,
 					  (site->args_count + 1) * sizeof(*site->args));
 	if (!site->args) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return false;
 	}
 	site->args_count = 0;
@@ -206,7 +210,7 @@ static void note_call(struct lower *l, struct code *callee)
 		return;
 	edge = fgv_softgpu_pool_get(&l->program->pool, sizeof(*edge));
 	if (!edge) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return;
 	}
 	callee->noted_by = l->code;
@@ -259,7 +263,7 @@ void fgv_lower_call(struct lower *l, const struct ptx_insn *insn)
 	struct call_site *site = fgv_softgpu_pool_get(&l->program->pool, sizeof(*site));
 
 	if (!site) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return;
 	}
 	site->functions = l->program->functions;

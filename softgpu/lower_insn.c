@@ -220,8 +220,7 @@ static void lower_halves(struct lower *l, const struct ptx_insn *insn, struct mo
 	m->types[0] = half_type(m->types[0]);
 	op = m->types_count == 1 ? find_op(insn->opcode, m) : OP_NONE;
 	if (op == OP_NONE || !fgv_softgpu_ops[op].computes || !fits_type(insn->opcode, m) ||
-	    count < 1 || count > 3 ||
-	    operand_size(fgv_softgpu_ops[op].types[0]) != 2 ||
+	    count < 1 || count > 3 || operand_size(fgv_softgpu_ops[op].types[0]) != 2 ||
 	    fgv_softgpu_ops[op].types[count] == TY_none ||
 	    fgv_softgpu_ops[op].types[count + 1] != TY_none) {
 		refuse(l, insn);
@@ -285,8 +284,9 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 	for (unsigned i = 0; i < count; i++) {
 		const struct ptx_operand *operand = fgv_lower_operand(insn, i + 1);
 
-		sources[i] = operand ? fgv_lower_source(l, operand, operand_size(info->types[i + 1]))
-				     : sources[0];
+		sources[i] =
+			operand ? fgv_lower_source(l, operand, operand_size(info->types[i + 1]))
+				: sources[0];
 	}
 	d = fgv_lower_dest(l, insn->operands, operand_size(info->types[0]));
 	finish_alu(l, &m, op, d, sources);
@@ -309,7 +309,7 @@ void fgv_lower_alu(struct lower *l, const struct ptx_insn *insn)
 static const struct rule {
 	const char *opcode;
 	lower_fn lower;
-	bool flow; /* may stop, turn or wait: guarded by a branch */
+	bool flow;     /* may stop, turn or wait: guarded by a branch */
 	uint8_t least; /* operands */
 	uint8_t most;
 	const char *words;
@@ -332,7 +332,8 @@ static const struct rule {
 	{"exit", fgv_lower_exit, true, 0, 0, ""},
 	{"trap", fgv_lower_trap, true, 0, 0, ""},
 	{"bar", fgv_lower_bar, true, 0, 4, BARRIER_WORDS " warp"},
-	{"barrier", fgv_lower_bar, true, 0, 4, BARRIER_WORDS " cluster wait acquire release relaxed"},
+	{"barrier", fgv_lower_bar, true, 0, 4,
+	 BARRIER_WORDS " cluster wait acquire release relaxed"},
 	{"atom", fgv_lower_atom, false, 3, 5, ATOMIC_WORDS},
 	{"red", fgv_lower_atom, false, 2, 4, ATOMIC_WORDS},
 	{"isspacep", fgv_lower_isspacep, false, 2, 2,
@@ -355,12 +356,14 @@ static const struct rule {
 	 "global shared shared::cta rn satfinite"},
 	{"mma", fgv_lower_mma, true, 4, 4,
 	 "sync aligned row col m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 rn satfinite"},
-	{"ldmatrix", fgv_lower_ldmatrix, true, 2, 2, "sync aligned m8n8 x1 x2 x4 trans shared shared::cta"},
+	{"ldmatrix", fgv_lower_ldmatrix, true, 2, 2,
+	 "sync aligned m8n8 x1 x2 x4 trans shared shared::cta"},
 	{"movmatrix", fgv_lower_movmatrix, true, 2, 2, "sync aligned m8n8 trans"},
 	{"brkpt", fgv_lower_nothing, false, 0, 0, ""},
 	{"nanosleep", fgv_lower_nothing, false, 1, 1, ""},
 	{"pmevent", fgv_lower_nothing, false, 1, 1, "mask"},
-	{"prefetch", fgv_lower_nothing, false, 1, 1, "global local const param tensormap L1 L2 L2::*"},
+	{"prefetch", fgv_lower_nothing, false, 1, 1,
+	 "global local const param tensormap L1 L2 L2::*"},
 	{"prefetchu", fgv_lower_nothing, false, 1, 1, "L1"},
 	{"applypriority", fgv_lower_nothing, false, 2, 2, "global L2::evict_normal"},
 	{"discard", fgv_lower_nothing, false, 2, 2, "global L2"},
@@ -381,8 +384,8 @@ static const struct rule {
 };
 
 /* vadd, vadd2, vadd4 and so on. */
-static const struct rule video_rule = {"v*", fgv_lower_video, false, 3, 4,
-				       "sat add min max clamp wrap eq ne lt le gt ge"};
+static const struct rule video_rule = {
+	"v*", fgv_lower_video, false, 3, 4, "sat add min max clamp wrap eq ne lt le gt ge"};
 
 static const struct rule *find_rule(const char *opcode)
 {

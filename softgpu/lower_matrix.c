@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* The types of a multiplication's operands, and sizes m, n, k. f64 and f16 are apart from others. */
+/* The types of a multiplication's operands, and sizes m, n, k. f64 and f16 are apart from others.
+ */
 static const struct shape {
 	const char *name;
 	unsigned m, n, k;
@@ -78,7 +79,7 @@ static struct matrix_site *new_site(struct lower *l)
 	struct matrix_site *site = fgv_softgpu_pool_get(&l->program->pool, sizeof(*site));
 
 	if (!site)
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	else
 		memset(site, 0, sizeof(*site));
 	return site;
@@ -101,8 +102,8 @@ static bool take_registers(struct lower *l, const struct ptx_operand *op, bool i
 	unsigned count = 0;
 
 	for (; at && count < f->regs_count; at = op->kind == PTX_OP_VECTOR ? at->next : NULL)
-		f->regs[count++] = is_dest ? fgv_lower_dest(l, at, size)
-					   : fgv_lower_source(l, at, size);
+		f->regs[count++] =
+			is_dest ? fgv_lower_dest(l, at, size) : fgv_lower_source(l, at, size);
 	if (at || count != f->regs_count)
 		fgv_lower_fail(l, "%u registers expected", f->regs_count);
 	return !l->failed;
@@ -122,8 +123,8 @@ static void set_fragment(struct fragment *f, const struct element *e, unsigned r
 	f->regs_count = f->regs_filled = rows * columns * e->bytes / row_bytes;
 }
 
-static void set_factor(struct fragment *f, const struct element *e, unsigned rows,
-		       unsigned columns, enum fragment_order order)
+static void set_factor(struct fragment *f, const struct element *e, unsigned rows, unsigned columns,
+		       enum fragment_order order)
 {
 	set_fragment(f, e, rows, columns, order);
 	if (e->type == ELEMENT_F16 && order == ORDER_ROWS)

@@ -31,10 +31,14 @@ uint32_t fgv_lower_temp(struct lower *l, unsigned size)
 static bool grow_const_table(struct lower *l)
 {
 	uint32_t capacity = l->const_table_capacity ? l->const_table_capacity * 2 : 64;
-	struct const_entry *table = calloc(capacity, sizeof(*table));
+	size_t bytes = capacity * sizeof(struct const_entry);
+	struct const_entry *table = NULL;
 
+	if (fgv_budget_take(&l->budget, bytes))
+		table = calloc(1, bytes);
 	if (!table)
 		return false;
+	fgv_budget_give(&l->budget, l->const_table_capacity * sizeof(*table));
 	for (uint32_t i = 0; i < l->const_table_capacity; i++) {
 		struct const_entry *e = &l->const_table[i];
 		uint32_t h = (uint32_t)(e->value * 0x9e3779b97f4a7c15ull >> 40) + e->size;
@@ -59,12 +63,15 @@ static uint32_t append_const(struct lower *l, uint64_t value, unsigned size)
 
 	if (l->consts_capacity - l->consts_bytes < bytes) {
 		uint32_t capacity = l->consts_capacity ? l->consts_capacity * 2 : 4096;
-		uint8_t *grown = capacity <= FRAME_MAX * 4 ? realloc(l->consts, capacity) : NULL;
+		uint8_t *grown;
 
-		if (!grown) {
-			fgv_lower_fail(l, "out of memory");
+		if (capacity > FRAME_MAX * 4) {
+			fgv_lower_fail(l, "function has too many constants");
 			return 0;
 		}
+		grown = fgv_lower_grow(l, l->consts, l->consts_capacity, capacity);
+		if (!grown)
+			return 0;
 		l->consts = grown;
 		l->consts_capacity = capacity;
 	}
@@ -85,7 +92,7 @@ uint32_t fgv_lower_const(struct lower *l, uint64_t value, unsigned size)
 	if (key < 8 && key > 1)
 		value &= (1ull << (8 * key)) - 1;
 	if (l->const_table_count * 2 >= l->const_table_capacity && !grow_const_table(l)) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return 0;
 	}
 	h = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> 40) + key;

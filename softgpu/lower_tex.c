@@ -67,7 +67,7 @@ static struct tex_site *new_site(struct lower *l, const struct ptx_insn *insn,
 
 	*geometry = find_geometry(insn);
 	if (!site)
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 	else if (!*geometry)
 		fgv_lower_fail(l, "instruction '%s' with this geometry is not supported",
 			       insn->opcode);

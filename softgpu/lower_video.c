@@ -191,7 +191,7 @@ void fgv_lower_video(struct lower *l, const struct ptx_insn *insn)
 	struct draft *d;
 
 	if (!v) {
-		fgv_lower_fail(l, "out of memory");
+		fgv_lower_no_memory(l);
 		return;
 	}
 	fgv_lower_mods(l, insn, &m);

@@ -8,7 +8,8 @@
 static CUresult create_program(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
 			       size_t log_len, struct program **program)
 {
-	CUresult result = fgv_program_create(&gpu->memory, ptx, count, log, log_len, program);
+	CUresult result =
+		fgv_program_create(&gpu->memory, &gpu->programs, ptx, count, log, log_len, program);
 
 	if (result != CUDA_SUCCESS || !(*program)->uses_heap)
 		return result;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/budget.h"
+
 #define CHUNK_BYTES 32768
 #define ALIGNMENT   64
 
@@ -20,6 +22,7 @@ void fgv_softgpu_pool_fini(struct pool *pool)
 		struct pool_chunk *chunk = pool->chunks;
 
 		pool->chunks = chunk->next;
+		fgv_budget_give(pool->budget, sizeof(*chunk) + chunk->size);
 		free(chunk);
 	}
 }
@@ -27,10 +30,15 @@ void fgv_softgpu_pool_fini(struct pool *pool)
 static struct pool_chunk *add_chunk(struct pool *pool, size_t bytes)
 {
 	size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-	struct pool_chunk *chunk = aligned_alloc(ALIGNMENT, sizeof(*chunk) + size);
+	struct pool_chunk *chunk;
 
-	if (!chunk)
+	if (!fgv_budget_take(pool->budget, sizeof(*chunk) + size))
 		return NULL;
+	chunk = aligned_alloc(ALIGNMENT, sizeof(*chunk) + size);
+	if (!chunk) {
+		fgv_budget_give(pool->budget, sizeof(*chunk) + size);
+		return NULL;
+	}
 	chunk->next = pool->chunks;
 	chunk->size = size;
 	chunk->used = 0;

@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct fgv_budget;
+
 struct pool {
 	struct pool_chunk *chunks;
+	struct fgv_budget *budget; /* what it takes is taken of this; NULL: of none */
 };
 
 void fgv_softgpu_pool_fini(struct pool *pool);
-/* Zeroed, aligned to 64 bytes; NULL where there is none. */
+/* Zeroed, aligned to 64 bytes; NULL where there is none, or none left of its budget. */
 void *fgv_softgpu_pool_get(struct pool *pool, size_t bytes);
 char *fgv_softgpu_pool_name(struct pool *pool, const char *name);
 

@@ -14,6 +14,10 @@
 #include "softgpu/program_data.h"
 
 #define PTX_MAJOR_MAX 9
+/* What a program may take while it is made, and afterwards: so much, and for each byte of text. */
+#define BUDGET_BASE   (32ull << 20)
+#define BUDGET_FACTOR 32
+#define BUDGET_MAX    (512ull << 20)
 /* Of registers and of local memory: what is as much is not run, for no room is so large. */
 #define TOTAL_MAX (1u << 31)
 
@@ -47,7 +51,7 @@ static struct symbol *add_symbol(struct build *b, size_t module, const char *nam
 		return NULL;
 	}
 	if (!s || !copy) {
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 		return NULL;
 	}
 	s->kind = kind;
@@ -75,7 +79,7 @@ static bool offer(struct build *b, struct symbol *s, unsigned linkage)
 		return false;
 	s->linkage = linkage;
 	if (!fgv_softgpu_map_put(&b->program->pool, &b->program->links, s->name, s))
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 	return true;
 }
 
@@ -152,7 +156,7 @@ static void define_var(struct build *b, size_t module, const struct ptx_var *var
 	s->next = program->data_symbols;
 	program->data_symbols = s;
 	if (!fgv_softgpu_map_put(&program->pool, &program->exports, s->name, s))
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 }
 
 static struct code *add_code(struct build *b, const char *name)
@@ -162,7 +166,7 @@ static struct code *add_code(struct build *b, const char *name)
 
 	/* Room for all was made before: call sites refer to the list. */
 	if (!code) {
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 		return NULL;
 	}
 	code->name = name;
@@ -200,7 +204,7 @@ static void define_function(struct build *b, size_t module, const struct ptx_fun
 	s->code->target = target_of(b->modules[module]);
 	fgv_lower_signature(&b->lower, s->code, f);
 	if (f->entry && !fgv_softgpu_map_put(&b->program->pool, &b->program->exports, s->name, s))
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 }
 
 static void define_items(struct build *b, size_t module)
@@ -364,8 +368,7 @@ static bool parse_all(struct build *b, const char *const *texts, CUresult *resul
 
 		*result = status == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 		if (status) {
-			snprintf(b->log, b->log_len, "line %u: %s", error.line,
-				 status == -ENOMEM ? "out of memory" : error.reason);
+			snprintf(b->log, b->log_len, "line %u: %s", error.line, error.reason);
 			return false;
 		}
 		if (b->modules[b->count]->version_major > PTX_MAJOR_MAX) {
@@ -380,12 +383,17 @@ static bool parse_all(struct build *b, const char *const *texts, CUresult *resul
 	return true;
 }
 
+static CUresult failure(const struct build *b)
+{
+	return b->lower.no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
+}
+
 static CUresult build_all(struct build *b)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (!count_functions(b))
-		fgv_lower_fail(&b->lower, "out of memory");
+		fgv_lower_no_memory(&b->lower);
 	for (size_t i = 0; i < b->count && !b->lower.failed; i++)
 		define_items(b, i);
 	for (size_t i = 0; i < b->count && !b->lower.failed; i++)
@@ -404,14 +412,14 @@ static CUresult build_all(struct build *b)
 		lower_bodies(b, true);
 	require_bodies(b);
 	if (b->lower.failed)
-		return CUDA_ERROR_INVALID_PTX;
+		return failure(b);
 	for (uint32_t i = 0; i < b->program->functions_count; i++) {
 		if (!b->program->functions[i]->visit)
 			total(b->program, b->program->functions[i], 0);
 		b->program->functions[i]->reserves = b->program->uses_reserved;
 	}
 	require_callees(b);
-	return b->lower.failed ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
+	return b->lower.failed ? failure(b) : CUDA_SUCCESS;
 }
 
 static void fini_build(struct build *b)
@@ -427,8 +435,18 @@ static void fini_build(struct build *b)
 	fgv_softgpu_pool_fini(&b->lower.pool);
 }
 
-CUresult fgv_program_create(struct memory *memory, const char *const *texts, size_t count,
-			    char *log, size_t log_len, struct program **program)
+static uint64_t budget_of(const char *const *texts, size_t count)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < count; i++)
+		length += strlen(texts[i]);
+	return fgv_min_u64(BUDGET_BASE + length * BUDGET_FACTOR, BUDGET_MAX);
+}
+
+CUresult fgv_program_create(struct memory *memory, struct fgv_budget *kept,
+			    const char *const *texts, size_t count, char *log, size_t log_len,
+			    struct program **program)
 {
 	struct build b = {.log = log, .log_len = log_len, .capacity = count};
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -440,6 +458,10 @@ CUresult fgv_program_create(struct memory *memory, const char *const *texts, siz
 	b.scopes = calloc(count + 1, sizeof(*b.scopes));
 	if (b.program && b.modules && b.scopes) {
 		b.program->memory = memory;
+		b.program->budget.max = b.lower.budget.max = budget_of(texts, count);
+		b.program->budget.whole = kept;
+		b.program->pool.budget = &b.program->budget;
+		b.lower.pool.budget = &b.lower.budget;
 		b.program->dynamic_align = 16;
 		b.lower.program = b.program;
 		b.lower.log = log;

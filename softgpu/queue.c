@@ -7,7 +7,6 @@
  * loads (acquire) pair with it.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -63,12 +62,24 @@ static CUresult reached(const struct softgpu *gpu, uint64_t number)
 	return fgv_queue_fault(gpu);
 }
 
-void fgv_queue_wait_frees(struct softgpu *gpu)
+static void wait_for(const struct softgpu *gpu, uint64_t number)
 {
 	static const struct timespec pause = {.tv_nsec = 20000};
 
-	while (completed(gpu) < gpu->last_free)
+	while (completed(gpu) < number)
 		nanosleep(&pause, NULL);
+}
+
+void fgv_queue_wait_frees(struct softgpu *gpu)
+{
+	wait_for(gpu, gpu->last_free);
+}
+
+/* What is queued behind the kernel with the fault is passed over. */
+void fgv_queue_wait_fault(struct softgpu *gpu)
+{
+	if (fgv_queue_fault(gpu) != CUDA_SUCCESS)
+		wait_for(gpu, gpu->submitted);
 }
 
 static void run_launch(struct softgpu *gpu, const struct command *command)
@@ -189,14 +200,8 @@ static void *executor_main(void *arg)
 
 CUresult fgv_queue_start(struct softgpu *gpu)
 {
-	sigset_t all;
-	sigset_t old;
-
 	gpu->tail = &gpu->first;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	gpu->executor_started = !pthread_create(&gpu->workers[0].thread, NULL, executor_main, gpu);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	gpu->executor_started = fgv_thread_start(&gpu->workers[0].thread, executor_main, gpu);
 	return gpu->executor_started ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

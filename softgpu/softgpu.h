@@ -54,13 +54,18 @@ CUresult softgpu_mem_alloc(struct softgpu *gpu, uint64_t bytes, uint64_t *addres
 CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address);
 /* Lets kernels and copies use [base, base + bytes) of this process (pinned memory). */
 CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes);
+/*
+ * No work uses it any more; after a fault, when blocks of that kernel may still run, this waits
+ * for their next turn, in which they stop. So the memory may go afterwards.
+ */
 CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
 
 /*
  * A module from the text of @count PTX images (linked as one program where there
  * are several; each NUL-terminated, copied). On CUDA_ERROR_INVALID_PTX and
  * CUDA_ERROR_UNSUPPORTED_PTX_VERSION, @log says what and in which line; an
- * instruction that the soft GPU lacks is named there.
+ * instruction that the soft GPU lacks is named there. CUDA_ERROR_OUT_OF_MEMORY: or it takes more
+ * host memory than a text of its length, or than all modules together, may; @log says so.
  */
 CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
 			     size_t log_len, struct softgpu_module **module);

@@ -374,17 +374,28 @@ void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uin
 	retire(gpu);
 }
 
+bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+	sigset_t others, before;
+	bool started;
+
+	sigfillset(&others);
+	for (size_t i = 0; i < FGV_ARRAY_LEN(own); i++)
+		sigdelset(&others, own[i]);
+	pthread_sigmask(SIG_SETMASK, &others, &before);
+	started = !pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
 CUresult fgv_workers_start(struct softgpu *gpu)
 {
-	sigset_t all;
-	sigset_t old;
 	bool ok = true;
 
 	gpu->workers = calloc(gpu->workers_count, sizeof(*gpu->workers));
 	if (!gpu->workers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (unsigned i = 0; i < gpu->workers_count; i++) {
 		struct worker *worker = &gpu->workers[i];
 
@@ -392,9 +403,8 @@ CUresult fgv_workers_start(struct softgpu *gpu)
 		worker->index = i;
 		if (i && ok)
 			ok = worker->started =
-				!pthread_create(&worker->thread, NULL, worker_main, worker);
+				fgv_thread_start(&worker->thread, worker_main, worker);
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -80,6 +80,8 @@ void fgv_cuda_collect_now(struct cuda *cuda);
  * Text that kernels print: whether a module does, and calls for where something was seen to be
  * done, a stream empty or an event past.
  */
+/* 90 for compute capability 9.0. */
+unsigned fgv_cuda_sm(struct cuda *cuda);
 void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len);
 void fgv_cuda_flush_stream(struct cuda *cuda, CUstream stream);
 void fgv_cuda_flush_event(struct cuda *cuda, CUevent event);

@@ -132,7 +132,7 @@ CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 	return CUDA_SUCCESS;
 }
 
-static unsigned sm_of(struct cuda *cuda)
+unsigned fgv_cuda_sm(struct cuda *cuda)
 {
 	int major = 0, minor = 0;
 
@@ -151,8 +151,8 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 	struct fgv_fatbin_texts texts;
 	struct sources sources = {.texts = &texts};
 	CUmodule loaded = NULL;
-	CUresult status =
-		fgv_placed_texts(image, len, sm_of(cuda), placed, count, log, log_len, &texts);
+	CUresult status = fgv_placed_texts(image, len, fgv_cuda_sm(cuda), placed, count, log,
+					   log_len, &texts);
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -171,7 +171,7 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 CUresult fgv_cuda_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
 				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len)
 {
-	return fgv_placed_list(image, len, sm_of(cuda_of(gpu)), each, arg, log, log_len);
+	return fgv_placed_list(image, len, fgv_cuda_sm(cuda_of(gpu)), each, arg, log, log_len);
 }
 
 static CUresult name_each(struct cuda *cuda, const CUfunction *functions, unsigned count,

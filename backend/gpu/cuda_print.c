@@ -8,12 +8,15 @@
 
 #include <stdio.h>
 #include "backend/fatbin.h"
+#include "common/util.h"
 
 void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len)
 {
+	static const char *const printing[] = {"vprintf", "__assertfail"};
+
 	if (!cuda->prints)
-		cuda->prints = fgv_fatbin_mentions(image, len, "vprintf") ||
-			       fgv_fatbin_mentions(image, len, "__assertfail");
+		cuda->prints = fgv_fatbin_mentions(image, len, fgv_cuda_sm(cuda), printing,
+						   FGV_ARRAY_LEN(printing));
 }
 
 void fgv_cuda_flush_stream(struct cuda *cuda, CUstream stream)

@@ -9,17 +9,23 @@
 #include <string.h>
 #include "ptx/ptx.h"
 
-CUresult fgv_placed_status(int err)
+/* What a text may be printed as: it says more than it did, but not much more. */
+#define PRINTED_FACTOR 4
+#define PRINTED_BASE   (1u << 20)
+
+CUresult fgv_placed_status(int err, char *log, size_t log_len)
 {
-	return err == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_OUT_OF_MEMORY;
+	if (err == -EINVAL)
+		return CUDA_ERROR_INVALID_IMAGE;
+	snprintf(log, log_len, "%s",
+		 err == -E2BIG ? "the image's PTX unpacks to more than it may" : "out of memory");
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult refuse(int err, const struct ptx_error *error, char *log, size_t log_len)
 {
-	if (err == -ENOMEM)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	snprintf(log, log_len, "line %u: %s", error->line, error->reason);
-	return CUDA_ERROR_INVALID_PTX;
+	return err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
 static int place(const struct ptx_placement *placements, size_t count, char **text,
@@ -38,6 +44,11 @@ static int place(const struct ptx_placement *placements, size_t count, char **te
 	fgv_ptx_destroy(module);
 	if (err < 0)
 		return err;
+	if (printed_len > PRINTED_BASE + strlen(*text) * PRINTED_FACTOR) {
+		free(printed);
+		snprintf(error->reason, sizeof(error->reason), "the text grows too much");
+		return -ENOMEM;
+	}
 	free(*text);
 	*text = printed;
 	return 0;
@@ -73,7 +84,7 @@ CUresult fgv_placed_texts(const void *image, size_t len, unsigned sm,
 	err = fgv_fatbin_ptx(image, len, sm, texts);
 	if (err < 0) {
 		free(placements);
-		return fgv_placed_status(err);
+		return fgv_placed_status(err, log, log_len);
 	}
 	if (texts->count > 0) {
 		status = place_all(placements, count, log, log_len, texts);
@@ -114,7 +125,7 @@ CUresult fgv_placed_list(const void *image, size_t len, unsigned sm, fgv_gpu_eac
 	int err = fgv_fatbin_ptx(image, len, sm, &texts);
 
 	if (err < 0)
-		return fgv_placed_status(err);
+		return fgv_placed_status(err, log, log_len);
 	for (size_t i = 0; i < texts.count && status == CUDA_SUCCESS; i++) {
 		if (strstr(texts.texts[i], ".managed"))
 			status = list(texts.texts[i], each, arg, log, log_len);

@@ -20,7 +20,7 @@ CUresult fgv_placed_texts(const void *image, size_t len, unsigned sm,
 CUresult fgv_placed_list(const void *image, size_t len, unsigned sm, fgv_gpu_each_managed *each,
 			 void *arg, char *log, size_t log_len);
 
-/* A negative errno of fgv_fatbin_ptx() as CUDA says it. */
-CUresult fgv_placed_status(int err);
+/* A negative errno of fgv_fatbin_ptx() as CUDA says it; in @log, what was too much. */
+CUresult fgv_placed_status(int err, char *log, size_t log_len);
 
 #endif

@@ -43,7 +43,8 @@ CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 	if (form == FGV_FATBIN_BARE_CUBIN)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	err = fgv_fatbin_ptx(image, len, FGV_FATBIN_ANY_SM, &texts);
-	return err < 0 ? fgv_placed_status(err) : load(gpu, &texts, log, log_len, module);
+	return err < 0 ? fgv_placed_status(err, log, log_len)
+		       : load(gpu, &texts, log, log_len, module);
 }
 
 CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,

@@ -167,9 +167,14 @@ static const char *name_of(const void *name, uint32_t len)
 	return len > 0 && strlen(name) == len ? name : NULL;
 }
 
-/* Asks for the sizes of the parameters of @function, which has none of them yet. */
-static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
+/*
+ * Asks for the sizes of the parameters of @function, which has none of them yet. They are kept
+ * for each handle that the guest asks for, and all together are bounded.
+ */
+static CUresult read_params(struct fgv_session *session, struct fgv_object *function)
 {
+	uint64_t left = FGV_PARAM_SIZES_MAX - session->param_sizes_bytes;
+	struct fgv_gpu *gpu = session->gpu;
 	uint32_t count = 0, offset, bytes, *sizes = NULL;
 	CUresult status;
 
@@ -177,7 +182,8 @@ static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
 						  &bytes)) == CUDA_SUCCESS) {
 		uint32_t *grown = NULL;
 
-		if (count < FGV_PARAMS_MAX && bytes <= FGV_DATA_MAX - function->function.args_len)
+		if (count < FGV_PARAMS_MAX && (count + 1) * sizeof(*sizes) <= left &&
+		    bytes <= FGV_DATA_MAX - function->function.args_len)
 			grown = realloc(sizes, (count + 1) * sizeof(*sizes));
 		if (!grown) {
 			free(sizes);
@@ -189,6 +195,7 @@ static CUresult read_params(struct fgv_gpu *gpu, struct fgv_object *function)
 	}
 	function->function.param_sizes = sizes;
 	function->function.param_count = count;
+	session->param_sizes_bytes += count * sizeof(*sizes);
 	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;
 }
 
@@ -247,7 +254,7 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 	if (!object)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->function.gpu = found;
-	status = read_params(gpu, object);
+	status = read_params(session, object);
 	if (status == CUDA_SUCCESS)
 		status = write_info(gpu, object, in->info, in->info_len, &out->info_len);
 	if (status != CUDA_SUCCESS) {

@@ -102,6 +102,8 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 		session->image_bytes -= object->module.image_bytes;
 		return gpu->ops->module_unload(gpu, object->module.gpu);
 	case FGV_KIND_FUNCTION:
+		session->param_sizes_bytes -=
+			object->function.param_count * sizeof(*object->function.param_sizes);
 		free(object->function.param_sizes);
 		return CUDA_SUCCESS;
 	case FGV_KIND_STREAM:

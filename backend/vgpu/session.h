@@ -24,6 +24,9 @@
 #define FGV_IMAGE_MAX  (512ull * 1024 * 1024)
 #define FGV_IMAGES_MAX (2048ull * 1024 * 1024)
 
+/* Bytes that all functions' handles keep of their parameters' sizes. */
+#define FGV_PARAM_SIZES_MAX (64ull * 1024 * 1024)
+
 /* Log lines that a guest can cause by modules that do not load. */
 #define FGV_COMPLAINTS_MAX 4
 
@@ -56,8 +59,9 @@ struct fgv_session {
 	struct fgv_stall stall;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
-	uint64_t image_bytes; /* of the modules that are loaded */
-	unsigned complaints;  /* about modules, in the log */
+	uint64_t image_bytes;	    /* of the modules that are loaded */
+	uint64_t param_sizes_bytes; /* of the functions that have handles */
+	unsigned complaints;	    /* about modules, in the log */
 	/* The first failure of a post that the guest has not been told of, or CUDA_SUCCESS. */
 	CUresult deferred;
 	uint32_t control_seq; /* up to which the socket has been read */

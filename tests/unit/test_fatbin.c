@@ -161,6 +161,68 @@ START_TEST(refuses_a_bomb)
 }
 END_TEST
 
+/* Nothing but the same byte over and over: far more than what an image of this size may be. */
+START_TEST(refuses_what_unpacks_to_too_much)
+{
+	const size_t len = 8 << 20;
+	struct fgv_fatbin_texts texts;
+	char *text = malloc(len + 1);
+
+	ck_assert_ptr_nonnull(text);
+	memset(text, ' ', len);
+	text[len] = '\0';
+	fatbin_begin(&image);
+	add(FGV_FATBIN_PTX, 70, FGV_FATBIN_ZSTD, text);
+	ck_assert_uint_lt(image.len, 8192);
+	ck_assert_int_eq(fgv_fatbin_ptx(image.bytes, image.len, FGV_FATBIN_ANY_SM, &texts), -E2BIG);
+	text[512 << 10] = '\0';
+	fatbin_fini(&image);
+	fatbin_init(&image);
+	fatbin_begin(&image);
+	add(FGV_FATBIN_PTX, 70, FGV_FATBIN_ZSTD, text);
+	expect_text(text);
+	free(text);
+}
+END_TEST
+
+static bool mentions(unsigned sm)
+{
+	static const char *const words[] = {"one", "other"};
+
+	return fgv_fatbin_mentions(image.bytes, image.len, sm, words, 2);
+}
+
+/* Words are looked for where the GPU may take its code from, and nowhere else. */
+START_TEST(finds_words_in_what_is_used)
+{
+	fatbin_begin(&image);
+	add(FGV_FATBIN_CUBIN, 70, FGV_FATBIN_LZ4, "code of another family, which has one");
+	add(FGV_FATBIN_CUBIN, 90, FGV_FATBIN_LZ4, "code without any");
+	add(FGV_FATBIN_PTX, 100, FGV_FATBIN_ZSTD, ".ptx for what is newer, with one");
+	ck_assert(!mentions(90));
+	ck_assert(mentions(75));
+	ck_assert(mentions(100));
+	ck_assert(mentions(FGV_FATBIN_ANY_SM));
+	fatbin_begin(&image);
+	add(FGV_FATBIN_PTX, 80, FGV_FATBIN_RAW, ".ptx with the other");
+	ck_assert(mentions(90));
+	ck_assert(!mentions(60));
+}
+END_TEST
+
+/* What can't be unpacked may have any word in it; nobody tries for long. */
+START_TEST(may_be_in_what_is_too_much)
+{
+	uint64_t claim = (uint64_t)FGV_FATBIN_TEXT_MAX + 1;
+
+	fatbin_begin(&image);
+	add(FGV_FATBIN_CUBIN, 90, FGV_FATBIN_ZSTD, "code without any");
+	ck_assert(!mentions(90));
+	memcpy(image.bytes + 16 + 56, &claim, sizeof(claim));
+	ck_assert(mentions(90));
+}
+END_TEST
+
 START_TEST(refuses_a_wrong_claim)
 {
 	struct fgv_fatbin_texts texts;
@@ -310,7 +372,10 @@ int main(void)
 	tcase_add_test(valid, machine_code_alone_is_no_text);
 	tcase_add_checked_fixture(hostile, setup, teardown);
 	tcase_set_timeout(hostile, 120);
+	tcase_add_test(valid, finds_words_in_what_is_used);
 	tcase_add_test(hostile, refuses_a_bomb);
+	tcase_add_test(hostile, refuses_what_unpacks_to_too_much);
+	tcase_add_test(hostile, may_be_in_what_is_too_much);
 	tcase_add_loop_test(hostile, refuses_a_wrong_claim, 0, 4);
 	tcase_add_test(hostile, survives_truncation_everywhere);
 	tcase_add_test(hostile, survives_every_changed_byte);

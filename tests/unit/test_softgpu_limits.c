@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "softgpu/dominators.h"
+#include "softgpu/lower.h"
 #include "tests/unit/softgpu_kernel.h"
 
 static CUresult load_all(const char *const *texts, size_t count, char *log, size_t log_len)
@@ -217,6 +220,131 @@ START_TEST(same_target)
 }
 END_TEST
 
+/* --- Host memory ----------------------------------------------------------- */
+
+/* @head, @part so many times, @tail. */
+static char *repeat(const char *head, const char *part, unsigned times, const char *tail)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	ck_assert_ptr_nonnull(file);
+	fputs(head, file);
+	for (unsigned i = 0; i < times; i++)
+		fputs(part, file);
+	fputs(tail, file);
+	fclose(file);
+	return text;
+}
+
+/* Short texts whose trees, tables or instructions take many times as much. */
+static const struct {
+	const char *head, *part;
+	unsigned times;
+	const char *tail;
+} swelling[] = {
+	{HEAD ".entry k()\n{\n.reg .b32 a", ",a", 1 << 20, ";\nret;\n}\n"},
+	{HEAD ".entry k()\n{\n", "{ .reg .b32 %r<1000000>; }\n", 1000, "ret;\n}\n"},
+};
+
+START_TEST(too_much_for_its_length)
+{
+	char *text =
+		repeat(swelling[_i].head, swelling[_i].part, swelling[_i].times, swelling[_i].tail);
+	const char *texts[] = {text};
+	char log[256];
+
+	ck_assert_int_eq(load_all(texts, 1, log, sizeof(log)), CUDA_ERROR_OUT_OF_MEMORY);
+	ck_assert_msg(strstr(log, "too much in a text of this length"), "%s", log);
+	free(text);
+	/* And nothing is lost by it. */
+	kernel_load(HEAD ".visible .entry k() { ret; }\n");
+}
+END_TEST
+
+/* A table of branch targets, and as many branches that use it as it is long. */
+START_TEST(tables_in_the_square)
+{
+	char *table = repeat("t: .branchtargets $a", ", $a", 20000, ";\n}\n");
+	char *text = repeat(HEAD ".visible .entry k()\n{ .reg .b32 %r1;\n", "brx.idx %r1, t;\n",
+			    20000, "$a: ret;\n");
+	const char *texts[1];
+	char log[256];
+
+	text = realloc(text, strlen(text) + strlen(table) + 1);
+	ck_assert_ptr_nonnull(text);
+	texts[0] = strcat(text, table);
+	ck_assert_int_eq(load_all(texts, 1, log, sizeof(log)), CUDA_ERROR_OUT_OF_MEMORY);
+	module = NULL;
+	free(table);
+	free(text);
+}
+END_TEST
+
+/* What all programs of a session keep is bounded, too, and given back with each. */
+START_TEST(kept_by_all_programs)
+{
+	const char *text = HEAD ".visible .entry k() { ret; }\n";
+	struct fgv_budget kept = {.max = 1 << 20};
+	struct memory memory = {.bytes = 1 << 20};
+	struct program *programs[64];
+	CUresult result = CUDA_SUCCESS;
+	unsigned count = 0;
+	char log[256];
+
+	while (count < 64 && result == CUDA_SUCCESS) {
+		result = fgv_program_create(&memory, &kept, &text, 1, log, sizeof(log),
+					    &programs[count]);
+		count += result == CUDA_SUCCESS;
+	}
+	ck_assert_int_eq(result, CUDA_ERROR_OUT_OF_MEMORY);
+	ck_assert_uint_gt(count, 4);
+	ck_assert_uint_le(kept.used, kept.max);
+	while (count-- > 0)
+		fgv_program_destroy(programs[count]);
+	ck_assert_uint_eq(kept.used, 0);
+	ck_assert_int_eq(fgv_program_create(&memory, &kept, &text, 1, log, sizeof(log), programs),
+			 CUDA_SUCCESS);
+	fgv_program_destroy(programs[0]);
+}
+END_TEST
+
+/*
+ * One block faults while the other writes to host memory, for long before it looks up: the
+ * memory may go when it has been taken back.
+ */
+START_TEST(host_memory_after_a_fault)
+{
+	const size_t bytes = 1 << 16;
+	/* Block 1 says that it has begun; block 0 waits for that, and faults. */
+	char *text = repeat(
+		HEAD ".visible .entry k(.param .u64 out)\n{\n"
+		     ".reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+		     "ld.param.u64 %rd1, [out]; add.u64 %rd2, %rd1, 4096; mov.u32 %r1, %ctaid.x;\n"
+		     "setp.eq.u32 %p1, %r1, 0; @%p1 bra $first;\n"
+		     "mov.u32 %r2, 1; st.volatile.global.u32 [%rd1], %r2;\n$loop:\n",
+		"st.global.u32 [%rd2], %r1;\n", 4000,
+		"bra $loop;\n"
+		"$first: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0;\n"
+		"@%p2 bra $first; trap; ret;\n}\n");
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *args[] = {&memory};
+
+	ck_assert_ptr_ne(memory, MAP_FAILED);
+	ck_assert_int_eq(softgpu_host_register(gpu, memory, bytes), CUDA_SUCCESS);
+	ck_assert_int_eq(kernel_launch(kernel_load(text), 2, 32, 0, args),
+			 CUDA_ERROR_LAUNCH_FAILED);
+	ck_assert_uint_eq(*(uint32_t *)memory, 1);
+	softgpu_host_unregister(gpu, memory);
+	munmap(memory, bytes);
+	/* Who still writes there would do so by now. */
+	usleep(10000);
+	free(text);
+}
+END_TEST
+
 /* --- Dominators ------------------------------------------------------------ */
 
 struct world {
@@ -364,6 +492,11 @@ static Suite *suite(void)
 	tcase_add_test(t, room_for_blocks);
 	tcase_add_test(t, room_for_all_blocks);
 	tcase_add_test(t, same_target);
+	tcase_add_loop_test(t, too_much_for_its_length, 0,
+			    (int)(sizeof(swelling) / sizeof(*swelling)));
+	tcase_add_test(t, tables_in_the_square);
+	tcase_add_test(t, kept_by_all_programs);
+	tcase_add_test(t, host_memory_after_a_fault);
 	tcase_add_test(t, dominators_by_definition);
 	tcase_add_test(t, dominators_of_a_long_ladder);
 	tcase_add_test(t, many_loops);

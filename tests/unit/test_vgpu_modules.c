@@ -3,6 +3,7 @@
  */
 #include <check.h>
 #include <cuda.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/fatbin_build.h"
@@ -187,6 +188,38 @@ START_TEST(tells_of_functions_and_variables)
 }
 END_TEST
 
+/* What is kept for each handle of a function is bounded for all of them. */
+START_TEST(keeps_sizes_for_so_many_functions)
+{
+	const unsigned params = 2000, most = (64 << 20) / (params * 4);
+	struct fgv_module_unload_request unload;
+	uint32_t module, function, status = CUDA_SUCCESS;
+	unsigned count = 0;
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	fputs(".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry many(", file);
+	for (unsigned i = 0; i < params; i++)
+		fprintf(file, "%s.param .u32 p%u", i ? ", " : "", i);
+	fputs(")\n{ ret; }\n", file);
+	fclose(file);
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, text, &module), CUDA_SUCCESS);
+	while (status == CUDA_SUCCESS && count <= most) {
+		status = vgpu_get_function(&vgpu, module, "many", &function);
+		count += status == CUDA_SUCCESS;
+	}
+	ck_assert_uint_eq(status, CUDA_ERROR_OUT_OF_MEMORY);
+	ck_assert_uint_eq(count, most);
+	/* They go with the module. */
+	unload = (struct fgv_module_unload_request){.module = module};
+	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_UNLOAD, &unload, sizeof(unload));
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, text, &module), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, "many", &function), CUDA_SUCCESS);
+	free(text);
+}
+END_TEST
+
 START_TEST(names_kernels)
 {
 	struct fgv_module_kernels_request request = {.names_off = vgpu.window.arena_off};
@@ -275,6 +308,7 @@ int main(void)
 	tcase_add_test(tests, lists_managed_variables);
 	tcase_add_test(tests, launches);
 	tcase_add_test(tests, tells_of_functions_and_variables);
+	tcase_add_test(tests, keeps_sizes_for_so_many_functions);
 	tcase_add_test(tests, names_kernels);
 	tcase_add_test(tests, refuses_modules);
 	tcase_add_test(tests, unloads_functions_with_their_module);

@@ -138,7 +138,7 @@ uint32_t vgpu_get_function(struct vgpu *vgpu, uint32_t module, const char *name,
 	struct fgv_function_get_request head = {
 		.module = module,
 		.info_off = vgpu->window.arena_off,
-		.info_len = 4096,
+		.info_len = 65536,
 	};
 	struct fgv_function_get_reply reply = {0};
 	uint8_t message[sizeof(head) + 64];
