@@ -5,16 +5,18 @@
 
 #include "softgpu/internal.h"
 
+_Static_assert(SOFTGPU_GRANULE == UNIT_BYTES, "what is promised");
+
 CUresult softgpu_mem_alloc(struct softgpu *gpu, uint64_t bytes, uint64_t *address)
 {
 	CUresult result = fgv_queue_fault(gpu);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, address);
+	result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, UNIT_BYTES, address);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->last_free) {
 		fgv_queue_wait_frees(gpu);
-		result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, address);
+		result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, UNIT_BYTES, address);
 	}
 	return result;
 }

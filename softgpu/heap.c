@@ -64,7 +64,7 @@ CUresult fgv_softgpu_heap_need(struct heap *heap, struct memory *memory)
 	heap->tags = calloc(heap->granules, sizeof(*heap->tags));
 	if (!heap->tags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = fgv_softgpu_memory_alloc(memory, heap->bytes, &heap->base);
+	result = fgv_softgpu_memory_alloc(memory, heap->bytes, PAGE_BYTES, &heap->base);
 	if (result != CUDA_SUCCESS) {
 		free(heap->tags);
 		heap->tags = NULL;

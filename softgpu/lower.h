@@ -59,6 +59,7 @@ struct program {
 	struct pool pool;
 	struct memory *memory;
 	uint64_t data; /* global and const variables: one allocation, or 0 */
+	uint64_t bytes; /* of it */
 	uint64_t data_bytes;
 	uint64_t const_address; /* where const variables are in it */
 	uint64_t const_bytes;

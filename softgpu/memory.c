@@ -1,7 +1,7 @@
 /*
- * Device memory. Addresses are handed out first fit in whole pages, starting behind the
+ * Device memory. Addresses are handed out first fit in whole units, starting behind the
  * last one; the pages of a granule become usable with its first allocation and go back to
- * the system with its last. A page's bytes are zero when it is handed out.
+ * the system with its last. Bytes are zero when they are handed out.
  *
  * memory->lock guards the list and the granules; host_lock the host ranges. Neither is held
  * while the other is taken.
@@ -20,7 +20,7 @@
 struct allocation {
 	RB_ENTRY(allocation) node;
 	uint64_t address;
-	uint64_t bytes; /* whole pages */
+	uint64_t bytes; /* whole units */
 	uint64_t asked; /* what was asked for */
 	bool retired;	/* freed, but queued work may still use it */
 };
@@ -81,13 +81,27 @@ void fgv_softgpu_memory_fini(struct memory *memory)
 	memory->bytes = 0;
 }
 
-/* The kernel sees a page's mark with relaxed order: its launch came after the allocation. */
-static void mark_pages(struct memory *memory, const struct allocation *a, uint8_t mark)
+static uint64_t page_floor(uint64_t address)
 {
-	uint8_t *page = memory->pages + ((a->address - memory->base) >> PAGE_SHIFT);
+	return address & ~(PAGE_BYTES - 1);
+}
 
-	for (uint64_t i = 0; i < a->bytes >> PAGE_SHIFT; i++)
-		__atomic_store_n(page + i, mark, __ATOMIC_RELAXED);
+static uint64_t page_ceil(uint64_t address)
+{
+	return page_floor(address + PAGE_BYTES - 1);
+}
+
+/*
+ * @by: 1 or -1. The kernel sees a page's mark with relaxed order: its launch came after the
+ * allocation.
+ */
+static void mark_pages(struct memory *memory, const struct allocation *a, int by)
+{
+	uint64_t first = (a->address - memory->base) >> PAGE_SHIFT;
+	uint64_t end = (page_ceil(a->address + a->bytes) - memory->base) >> PAGE_SHIFT;
+
+	for (uint8_t *page = memory->pages + first; page < memory->pages + end; page++)
+		__atomic_store_n(page, (uint8_t)(*page + by), __ATOMIC_RELAXED);
 }
 
 /* Pages of the allocation that lie in granule @g. */
@@ -95,8 +109,8 @@ static uint32_t pages_in_granule(const struct memory *memory, const struct alloc
 				 uint64_t g)
 {
 	uint64_t start = memory->base + (g << GRANULE_SHIFT);
-	uint64_t lo = fgv_max_u64(a->address, start);
-	uint64_t hi = fgv_min_u64(a->address + a->bytes, start + GRANULE_BYTES);
+	uint64_t lo = fgv_max_u64(page_floor(a->address), start);
+	uint64_t hi = fgv_min_u64(page_ceil(a->address + a->bytes), start + GRANULE_BYTES);
 
 	return (uint32_t)((hi - lo) >> PAGE_SHIFT);
 }
@@ -125,12 +139,37 @@ static bool commit(struct memory *memory, const struct allocation *a)
 	return true;
 }
 
+static bool is_shared(const struct memory *memory, uint64_t page)
+{
+	return memory->pages[(page - memory->base) >> PAGE_SHIFT];
+}
+
+/* The pages go back to the system; of those that others have a part of, this one is cleared. */
+static void clear(const struct memory *memory, const struct allocation *a)
+{
+	uint64_t end = a->address + a->bytes;
+	uint64_t first = page_floor(a->address);
+	uint64_t last = page_ceil(end);
+
+	if (is_shared(memory, first)) {
+		memset((void *)(uintptr_t)a->address, 0,
+		       fgv_min_u64(end, first + PAGE_BYTES) - a->address);
+		first += PAGE_BYTES;
+	}
+	if (last > first && is_shared(memory, last - PAGE_BYTES)) {
+		last -= PAGE_BYTES;
+		memset((void *)(uintptr_t)last, 0, end - last);
+	}
+	if (last > first)
+		madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED);
+}
+
 static void decommit(struct memory *memory, const struct allocation *a)
 {
 	uint64_t first = first_granule(memory, a);
 	uint64_t last = last_granule(memory, a);
 
-	madvise((void *)(uintptr_t)a->address, a->bytes, MADV_DONTNEED);
+	clear(memory, a);
 	for (uint64_t g = first; g <= last; g++)
 		memory->granules[g] -= pages_in_granule(memory, a, g);
 	while (first <= last && memory->granules[first])
@@ -148,34 +187,35 @@ static void decommit(struct memory *memory, const struct allocation *a)
 
 /* Room behind @before (NULL: at the start)? */
 static bool has_room(struct memory *memory, struct allocation *before, uint64_t bytes,
-		     uint64_t *address)
+		     uint64_t align, uint64_t *address)
 {
 	struct allocation *after = before ? RB_NEXT(allocation_tree, , before)
 					  : RB_MIN(allocation_tree, &memory->allocations);
 	uint64_t end = after ? after->address : memory->base + memory->bytes;
 
-	*address = before ? before->address + before->bytes : memory->base;
-	return end - *address >= bytes;
+	*address = fgv_align_up(before ? before->address + before->bytes : memory->base, align);
+	return end >= *address && end - *address >= bytes;
 }
 
-static bool find_room(struct memory *memory, uint64_t bytes, uint64_t *address)
+static bool find_room(struct memory *memory, uint64_t bytes, uint64_t align, uint64_t *address)
 {
 	struct allocation *a;
 
 	for (a = memory->last; a; a = RB_NEXT(allocation_tree, , a)) {
-		if (has_room(memory, a, bytes, address))
+		if (has_room(memory, a, bytes, align, address))
 			return true;
 	}
-	if (has_room(memory, NULL, bytes, address))
+	if (has_room(memory, NULL, bytes, align, address))
 		return true;
 	RB_FOREACH(a, allocation_tree, &memory->allocations) {
-		if (has_room(memory, a, bytes, address))
+		if (has_room(memory, a, bytes, align, address))
 			return true;
 	}
 	return false;
 }
 
-CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_t *address)
+CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_t align,
+				  uint64_t *address)
 {
 	struct allocation *a;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -188,9 +228,9 @@ CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_
 	if (!a)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	a->asked = bytes;
-	a->bytes = fgv_align_up(bytes, PAGE_BYTES);
+	a->bytes = fgv_align_up(bytes, UNIT_BYTES);
 	pthread_mutex_lock(&memory->lock);
-	if (find_room(memory, a->bytes, &a->address) && commit(memory, a)) {
+	if (find_room(memory, a->bytes, align, &a->address) && commit(memory, a)) {
 		RB_INSERT(allocation_tree, &memory->allocations, a);
 		memory->last = a;
 		memory->used_bytes += a->bytes;
@@ -236,7 +276,7 @@ void fgv_softgpu_memory_free(struct memory *memory, uint64_t address)
 		memory->last = RB_PREV(allocation_tree, , a);
 		RB_REMOVE(allocation_tree, &memory->allocations, a);
 		memory->used_bytes -= a->bytes;
-		mark_pages(memory, a, 0);
+		mark_pages(memory, a, -1);
 		decommit(memory, a);
 		free(a);
 	}

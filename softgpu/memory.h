@@ -1,6 +1,6 @@
 /*
- * Device memory: one reservation of addresses, handed out in pages, with a map that tells
- * which pages may be touched; and the ranges of host memory that were registered.
+ * Device memory: one reservation of addresses, handed out in units that share pages, with a map
+ * that tells which pages may be touched; and the ranges of host memory that were registered.
  *
  * The dispatcher allocates, it or the executor frees; workers only ask. Pages are
  * marked before an allocation's address is known to anybody and unmarked when no
@@ -19,6 +19,7 @@
 
 #define PAGE_SHIFT    12
 #define PAGE_BYTES    (1ull << PAGE_SHIFT)
+#define UNIT_BYTES    512ull /* an allocation takes whole ones, and begins with one */
 #define HOST_RANGES   4096	   /* registered ranges at most */
 #define ADDRESS_LIMIT (1ull << 47) /* what a process can map lies below */
 #define EXTENTS_KEPT  8
@@ -29,8 +30,8 @@ struct memory {
 	uint64_t base;
 	uint64_t bytes;
 	uint64_t used_bytes;
-	uint8_t *pages;	    /* 1: may be touched */
-	uint32_t *granules; /* pages in use of each granule */
+	uint8_t *pages;	    /* how many allocations each has a part of; 0: may not be touched */
+	uint32_t *granules; /* pages of each granule, for each allocation */
 	pthread_mutex_t lock;
 	RB_HEAD(allocation_tree, allocation) allocations; /* by address */
 	struct allocation *last;			  /* where the search for room goes on */
@@ -56,7 +57,9 @@ struct memory_view {
 
 CUresult fgv_softgpu_memory_init(struct memory *memory, uint64_t base, uint64_t bytes);
 void fgv_softgpu_memory_fini(struct memory *memory);
-CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_t *address);
+/* @align: a power of two, UNIT_BYTES at least and PAGE_BYTES at most. */
+CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_t align,
+				  uint64_t *address);
 /*
  * A free in two steps: from the first on nothing new may name the allocation (or
  * CUDA_ERROR_INVALID_VALUE, where none starts there), with the second its memory goes.

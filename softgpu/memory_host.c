@@ -93,8 +93,10 @@ static bool are_marked(const struct memory *memory, uint64_t page)
 {
 	typedef uint64_t __attribute__((may_alias)) marks;
 
-	return __atomic_load_n((const marks *)(memory->pages + page), __ATOMIC_RELAXED) ==
-	       0x0101010101010101;
+	uint64_t counts = __atomic_load_n((const marks *)(memory->pages + page), __ATOMIC_RELAXED);
+
+	/* None counts so far that the sum would be carried. */
+	return ((counts + 0x7f7f7f7f7f7f7f7f) & 0x8080808080808080) == 0x8080808080808080;
 }
 
 /* How far the marked pages go on before page @lo, which is marked, and not before @end. */

@@ -70,6 +70,11 @@ void softgpu_module_unload(struct softgpu *gpu, struct softgpu_module *module)
 	gpu->last_free = gpu->submitted;
 }
 
+uint64_t softgpu_module_bytes(const struct softgpu_module *module)
+{
+	return module->program->bytes;
+}
+
 static void fill_info(struct softgpu_function_info *info, const struct code *code, uint32_t *sizes)
 {
 	int *a = info->attributes;

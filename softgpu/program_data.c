@@ -18,9 +18,10 @@ CUresult fgv_program_place_data(struct program *program)
 
 	if (!bytes)
 		return CUDA_SUCCESS;
-	result = fgv_softgpu_memory_alloc(program->memory, bytes, &program->data);
+	result = fgv_softgpu_memory_alloc(program->memory, bytes, PAGE_BYTES, &program->data);
 	if (result != CUDA_SUCCESS)
 		return result;
+	program->bytes = fgv_align_up(bytes, UNIT_BYTES);
 	program->const_address = program->data + const_start;
 	for (struct symbol *s = program->data_symbols; s; s = s->next)
 		s->value += s->space == PTX_CONST ? program->const_address : program->data;

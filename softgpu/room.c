@@ -8,7 +8,7 @@
 
 /* Vector loads may look a little behind the end of what they use. */
 #define SLACK_BYTES 4096
-#define UNIT_BYTES  65536
+#define CHUNK_BYTES 65536
 
 #define ROOM_LEAST_BYTES (1ull << 30)
 #define ROOM_EACH_BYTES	 (128ull << 20) /* for a worker, where there are many */
@@ -24,7 +24,7 @@ uint64_t fgv_room_max(unsigned workers)
 
 static uint64_t part_bytes(uint64_t bytes)
 {
-	return fgv_align_up(bytes + SLACK_BYTES, UNIT_BYTES);
+	return fgv_align_up(bytes + SLACK_BYTES, CHUNK_BYTES);
 }
 
 /* Of a warp: what a kernel calls may be called by each lane on a way of its own, if there is room.
@@ -60,7 +60,7 @@ bool fgv_room_need(const struct code *code, uint32_t threads, uint32_t dynamic_b
 	need->parts[ROOM_LOCAL] = part_bytes((uint64_t)code->local_total * LANES * warps);
 	need->parts[ROOM_SHARED] = part_bytes(need->shared_bytes);
 	need->parts[ROOM_WARPS] = part_bytes(sizeof(struct warp) * warps);
-	others = fgv_room_bytes(need) + SLACK_BYTES + UNIT_BYTES;
+	others = fgv_room_bytes(need) + SLACK_BYTES + CHUNK_BYTES;
 	if (others >= max)
 		return false;
 	frames = warp_frames(code, (max - others) / warps);

@@ -48,7 +48,11 @@ const char *softgpu_name(const struct softgpu *gpu);
 /* CUDA_ERROR_INVALID_VALUE for an attribute that the soft GPU does not know. */
 CUresult softgpu_attribute(const struct softgpu *gpu, CUdevice_attribute attribute, int *value);
 
-/* Addresses are aligned to 256 bytes and zero is never one. */
+/*
+ * Addresses are aligned to SOFTGPU_GRANULE bytes and zero is never one. An allocation takes
+ * whole ones of these and no more.
+ */
+#define SOFTGPU_GRANULE 512u
 CUresult softgpu_mem_alloc(struct softgpu *gpu, uint64_t bytes, uint64_t *address);
 /* Waits for nothing: the memory goes once the work queued before it is done. */
 CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address);
@@ -70,6 +74,8 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
 CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t count, char *log,
 			     size_t log_len, struct softgpu_module **module);
 void softgpu_module_unload(struct softgpu *gpu, struct softgpu_module *module);
+/* Device memory that its variables take. */
+uint64_t softgpu_module_bytes(const struct softgpu_module *module);
 /* CUDA_ERROR_NOT_FOUND where the module has no such kernel or variable. */
 CUresult softgpu_module_function(struct softgpu_module *module, const char *name,
 				 struct softgpu_function **function);

@@ -345,6 +345,84 @@ START_TEST(host_memory_after_a_fault)
 }
 END_TEST
 
+/* --- Device memory --------------------------------------------------------- */
+
+static uint64_t resident_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%*u %lu", &pages), 1);
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* An allocation takes what it is charged: a granule, not a page. All of them are written to. */
+START_TEST(small_allocations)
+{
+	enum { COUNT = 40000 };
+	static uint64_t addresses[COUNT];
+	uint64_t before = resident_bytes(), taken;
+
+	for (int i = 0; i < COUNT; i++) {
+		ck_assert_int_eq(softgpu_mem_alloc(gpu, 1, &addresses[i]), CUDA_SUCCESS);
+		ck_assert_uint_eq(addresses[i] % SOFTGPU_GRANULE, 0);
+		ck_assert_uint_eq(*(uint8_t *)(uintptr_t)addresses[i], 0);
+		*(uint8_t *)(uintptr_t)addresses[i] = 0xee;
+	}
+	taken = resident_bytes() - before;
+	/* What is known of each beside it, and what sanitizers take, twice as much at most. */
+#ifndef __SANITIZE_ADDRESS__
+	ck_assert_uint_lt(taken, 2ull * COUNT * SOFTGPU_GRANULE);
+#endif
+	for (int i = 0; i < COUNT; i += 2)
+		ck_assert_int_eq(softgpu_mem_free(gpu, addresses[i]), CUDA_SUCCESS);
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+	for (int i = 1; i < COUNT; i += 2)
+		ck_assert_uint_eq(*(uint8_t *)(uintptr_t)addresses[i], 0xee);
+	/* Handed out again, beside those that stayed, they are zero. */
+	for (int i = 0; i < COUNT; i += 2) {
+		ck_assert_int_eq(softgpu_mem_alloc(gpu, 512, &addresses[i]), CUDA_SUCCESS);
+		for (int k = 0; k < 512; k += 8)
+			ck_assert_uint_eq(*(uint64_t *)(uintptr_t)(addresses[i] + (unsigned)k), 0);
+	}
+	for (int i = 0; i < COUNT; i++)
+		ck_assert_int_eq(softgpu_mem_free(gpu, addresses[i]), CUDA_SUCCESS);
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+}
+END_TEST
+
+/* Many sizes that share pages: what is inside is right, and what was freed is out of bounds. */
+START_TEST(allocations_share_pages)
+{
+	enum { COUNT = 400 };
+	uint64_t addresses[COUNT], bytes[COUNT];
+
+	srandom(3);
+	for (int i = 0; i < COUNT; i++) {
+		bytes[i] = 1 + (uint64_t)random() % 20000;
+		ck_assert_int_eq(softgpu_mem_alloc(gpu, bytes[i], &addresses[i]), CUDA_SUCCESS);
+		memset((void *)(uintptr_t)addresses[i], i & 0xff, bytes[i]);
+	}
+	for (int round = 0; round < 2000; round++) {
+		int i = (int)(random() % COUNT);
+		uint8_t *data = (uint8_t *)(uintptr_t)addresses[i];
+
+		for (uint64_t k = 0; k < bytes[i]; k++)
+			ck_assert_uint_eq(data[k], (unsigned)i & 0xff);
+		ck_assert_int_eq(softgpu_mem_free(gpu, addresses[i]), CUDA_SUCCESS);
+		ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+		bytes[i] = 1 + (uint64_t)random() % 20000;
+		ck_assert_int_eq(softgpu_mem_alloc(gpu, bytes[i], &addresses[i]), CUDA_SUCCESS);
+		data = (uint8_t *)(uintptr_t)addresses[i];
+		for (uint64_t k = 0; k < bytes[i]; k++)
+			ck_assert_uint_eq(data[k], 0);
+		memset(data, i & 0xff, bytes[i]);
+	}
+}
+END_TEST
+
 /* --- Dominators ------------------------------------------------------------ */
 
 struct world {
@@ -497,6 +575,8 @@ static Suite *suite(void)
 	tcase_add_test(t, tables_in_the_square);
 	tcase_add_test(t, kept_by_all_programs);
 	tcase_add_test(t, host_memory_after_a_fault);
+	tcase_add_test(t, small_allocations);
+	tcase_add_test(t, allocations_share_pages);
 	tcase_add_test(t, dominators_by_definition);
 	tcase_add_test(t, dominators_of_a_long_ladder);
 	tcase_add_test(t, many_loops);
