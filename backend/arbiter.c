@@ -1,15 +1,12 @@
 /*
- * The arbiter of one soft device; see arbiter.h. The bells are never read and so watched by
- * their edges, for a process may have made its own block. A process that rings without a wish
- * is not listened to for a while.
+ * The arbiter of one soft device; see arbiter.h. A process that rings without a wish is not
+ * listened to for a while.
  */
 #define _GNU_SOURCE
 #include "backend/arbiter.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <unistd.h>
-#include "backend/bell.h"
+#include "backend/bells.h"
 #include "backend/memory.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -50,10 +47,7 @@ struct fgv_arbiter_seat {
 struct fgv_arbiter {
 	char name[NAME_LEN];
 	uint64_t hang_ns;
-	pthread_t thread;
-	struct fgv_bell bell; /* the thread's alone */
-	int epoll_fd;
-	int kick_fd; /* the main thread's bell */
+	struct fgv_bells bells;
 
 	pthread_mutex_t lock; /* of all below */
 	LIST_HEAD(, fgv_arbiter_seat) seats;
@@ -99,7 +93,7 @@ static void listen_to(struct fgv_arbiter_seat *seat, bool listens)
 		.data.ptr = seat,
 	};
 
-	epoll_ctl(seat->arbiter->epoll_fd, EPOLL_CTL_MOD, seat->arbiter_fd, &event);
+	epoll_ctl(seat->arbiter->bells.epoll_fd, EPOLL_CTL_MOD, seat->arbiter_fd, &event);
 }
 
 static void count_ring(struct fgv_arbiter_seat *seat, bool brought_news)
@@ -132,10 +126,10 @@ static void hear(struct fgv_arbiter_seat *seat)
 static void hear_all(struct fgv_arbiter *arbiter)
 {
 	struct epoll_event events[EVENTS];
-	int count = epoll_wait(arbiter->epoll_fd, events, EVENTS, 0);
+	int count = epoll_wait(arbiter->bells.epoll_fd, events, EVENTS, 0);
 
 	for (int i = 0; i < count; i++) {
-		if (events[i].data.ptr != arbiter)
+		if (events[i].data.ptr)
 			hear(events[i].data.ptr);
 	}
 }
@@ -169,7 +163,7 @@ static void give_to_first(struct fgv_arbiter *arbiter)
 	if (!softgpu_seat_move(seat->page, SOFTGPU_SEAT_WANTS, SOFTGPU_SEAT_BUSY))
 		return;
 	arbiter->holder = seat;
-	if (fgv_bell_ring(&arbiter->bell, seat->bell_fd))
+	if (fgv_bell_ring(&arbiter->bells.bell, seat->bell_fd))
 		return;
 	condemn(seat, "it has made its doorbell block");
 	vacate(arbiter);
@@ -236,104 +230,22 @@ static uint64_t take_turn(struct fgv_arbiter *arbiter)
 
 /* --- The thread ------------------------------------------------------------ */
 
-struct start {
-	struct fgv_arbiter *arbiter;
-	sem_t done;
-	int ret;
-};
-
-static void sleep_until(const struct fgv_arbiter *arbiter, uint64_t until_ns)
+static void serve(void *arg)
 {
-	struct pollfd bells = {.fd = arbiter->epoll_fd, .events = POLLIN};
-	uint64_t now_ns = fgv_now_ns();
-	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-	struct timespec left = {
-		.tv_sec = (time_t)(left_ns / FGV_NS_PER_SEC),
-		.tv_nsec = (long)(left_ns % FGV_NS_PER_SEC),
-	};
+	struct fgv_arbiter *arbiter = arg;
 
-	ppoll(&bells, 1, until_ns ? &left : NULL, NULL);
-}
-
-static void serve(struct fgv_arbiter *arbiter)
-{
 	pthread_mutex_lock(&arbiter->lock);
 	while (!arbiter->stopping) {
 		uint64_t until_ns = take_turn(arbiter);
 
 		pthread_mutex_unlock(&arbiter->lock);
-		sleep_until(arbiter, until_ns);
+		fgv_bells_sleep(&arbiter->bells, until_ns ? until_ns : UINT64_MAX);
 		pthread_mutex_lock(&arbiter->lock);
 	}
 	pthread_mutex_unlock(&arbiter->lock);
 }
 
-static void *run(void *arg)
-{
-	struct start *start = arg;
-	struct fgv_arbiter *arbiter = start->arbiter;
-	int ret = fgv_bell_init(&arbiter->bell);
-
-	start->ret = ret;
-	sem_post(&start->done); /* and *start is gone */
-	if (ret)
-		return NULL;
-	serve(arbiter);
-	fgv_bell_fini(&arbiter->bell);
-	return NULL;
-}
-
-/* No signal is handled there but the one that the bell itself asks for. */
-static int start_thread(struct fgv_arbiter *arbiter)
-{
-	struct start start = {.arbiter = arbiter};
-	sigset_t all, before;
-	int ret;
-
-	sem_init(&start.done, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&arbiter->thread, NULL, run, &start);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!ret) {
-		while (sem_wait(&start.done) && errno == EINTR)
-			continue;
-		ret = start.ret;
-		if (ret)
-			pthread_join(arbiter->thread, NULL);
-	}
-	sem_destroy(&start.done);
-	return ret;
-}
-
 /* --- Set-up ---------------------------------------------------------------- */
-
-static int watch_bell(const struct fgv_arbiter *arbiter, int fd, void *whose)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = whose};
-
-	return epoll_ctl(arbiter->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-static int open_bells(struct fgv_arbiter *arbiter)
-{
-	int ret;
-
-	arbiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (arbiter->epoll_fd < 0)
-		return -errno;
-	arbiter->kick_fd = fgv_doorbell_create();
-	ret = arbiter->kick_fd;
-	if (ret < 0)
-		goto close_epoll;
-	ret = watch_bell(arbiter, arbiter->kick_fd, arbiter);
-	if (!ret)
-		return 0;
-	close(arbiter->kick_fd);
-close_epoll:
-	close(arbiter->epoll_fd);
-	return ret;
-}
 
 int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang_ns)
 {
@@ -347,17 +259,16 @@ int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang
 	pthread_mutex_init(&arbiter->lock, NULL);
 	LIST_INIT(&arbiter->seats);
 	TAILQ_INIT(&arbiter->waiting);
-	ret = open_bells(arbiter);
+	ret = fgv_bells_init(&arbiter->bells);
 	if (ret)
 		goto free_arbiter;
-	ret = start_thread(arbiter);
+	ret = fgv_bells_start(&arbiter->bells, serve, arbiter);
 	if (ret)
 		goto close_bells;
 	*out = arbiter;
 	return 0;
 close_bells:
-	close(arbiter->kick_fd);
-	close(arbiter->epoll_fd);
+	fgv_bells_fini(&arbiter->bells);
 free_arbiter:
 	pthread_mutex_destroy(&arbiter->lock);
 	free(arbiter);
@@ -371,10 +282,8 @@ void fgv_arbiter_destroy(struct fgv_arbiter *arbiter)
 	pthread_mutex_lock(&arbiter->lock);
 	arbiter->stopping = true;
 	pthread_mutex_unlock(&arbiter->lock);
-	fgv_doorbell_ring(arbiter->kick_fd);
-	pthread_join(arbiter->thread, NULL);
-	close(arbiter->kick_fd);
-	close(arbiter->epoll_fd);
+	fgv_bells_join(&arbiter->bells);
+	fgv_bells_fini(&arbiter->bells);
 	pthread_mutex_destroy(&arbiter->lock);
 	free(arbiter);
 }
@@ -406,7 +315,7 @@ static int open_seat(struct fgv_arbiter_seat *seat)
 	seat->arbiter_fd = fgv_doorbell_create();
 	if (seat->arbiter_fd < 0)
 		return seat->arbiter_fd;
-	return watch_bell(seat->arbiter, seat->arbiter_fd, seat);
+	return fgv_bells_watch(&seat->arbiter->bells, seat->arbiter_fd, seat);
 }
 
 int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **out,
@@ -451,13 +360,13 @@ void fgv_arbiter_detach(struct fgv_arbiter_seat *seat)
 	struct fgv_arbiter *arbiter = seat->arbiter;
 
 	pthread_mutex_lock(&arbiter->lock);
-	epoll_ctl(arbiter->epoll_fd, EPOLL_CTL_DEL, seat->arbiter_fd, NULL);
+	fgv_bells_forget(&arbiter->bells, seat->arbiter_fd);
 	unqueue(seat);
 	if (arbiter->holder == seat)
 		vacate(arbiter);
 	LIST_REMOVE(seat, link);
 	pthread_mutex_unlock(&arbiter->lock);
-	fgv_doorbell_ring(arbiter->kick_fd);
+	fgv_bells_kick(&arbiter->bells);
 	close_seat(seat);
 }
 

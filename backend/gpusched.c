@@ -8,12 +8,9 @@
 #include "backend/gpusched_priv.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -26,24 +23,10 @@
 
 /* --- The thread ------------------------------------------------------------ */
 
-struct start {
-	struct fgv_gpusched *gpusched;
-	sem_t done;
-	int ret;
-};
-
 static void sleep_until(struct fgv_gpusched *gpusched, uint64_t until_ns)
 {
-	struct pollfd bells = {.fd = gpusched->epoll_fd, .events = POLLIN};
-	uint64_t now_ns = fgv_now_ns();
-	uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-	struct timespec left = {
-		.tv_sec = (time_t)(left_ns / FGV_NS_PER_SEC),
-		.tv_nsec = (long)(left_ns % FGV_NS_PER_SEC),
-	};
-
 	pthread_mutex_unlock(&gpusched->lock);
-	ppoll(&bells, 1, until_ns == FGV_SCHED_NEVER ? NULL : &left, NULL);
+	fgv_bells_sleep(&gpusched->bells, until_ns);
 	pthread_mutex_lock(&gpusched->lock);
 }
 
@@ -69,8 +52,11 @@ static bool watch(struct fgv_gpusched *gpusched)
 	return spins;
 }
 
-static void serve(struct fgv_gpusched *gpusched)
+static void serve(void *arg)
 {
+	struct fgv_gpusched *gpusched = arg;
+
+	prctl(PR_SET_TIMERSLACK, 1);
 	pthread_mutex_lock(&gpusched->lock);
 	while (!gpusched->stopping) {
 		bool close;
@@ -82,88 +68,15 @@ static void serve(struct fgv_gpusched *gpusched)
 	pthread_mutex_unlock(&gpusched->lock);
 }
 
-static void *run(void *arg)
-{
-	struct start *start = arg;
-	struct fgv_gpusched *gpusched = start->gpusched;
-	int ret = fgv_bell_init(&gpusched->bell);
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	start->ret = ret;
-	sem_post(&start->done); /* and *start is gone */
-	if (ret)
-		return NULL;
-	serve(gpusched);
-	fgv_bell_fini(&gpusched->bell);
-	return NULL;
-}
-
-/* No signal is handled there but the one that the thread itself asks for. */
-static int start_thread(struct fgv_gpusched *gpusched)
-{
-	struct start start = {.gpusched = gpusched};
-	sigset_t all, before;
-	int ret;
-
-	sem_init(&start.done, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&gpusched->thread, NULL, run, &start);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!ret) {
-		while (sem_wait(&start.done) && errno == EINTR)
-			continue;
-		ret = start.ret;
-		if (ret)
-			pthread_join(gpusched->thread, NULL);
-	}
-	sem_destroy(&start.done);
-	return ret;
-}
-
 static void stop_thread(struct fgv_gpusched *gpusched)
 {
 	pthread_mutex_lock(&gpusched->lock);
 	gpusched->stopping = true;
 	pthread_mutex_unlock(&gpusched->lock);
-	fgv_doorbell_ring(gpusched->kick_fd);
-	pthread_join(gpusched->thread, NULL);
+	fgv_bells_join(&gpusched->bells);
 }
 
 /* --- Set-up ---------------------------------------------------------------- */
-
-static int watch_bell(struct fgv_gpusched *gpusched, int fd, void *whose)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = whose};
-
-	return epoll_ctl(gpusched->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-static int open_bells(struct fgv_gpusched *gpusched)
-{
-	int ret;
-
-	gpusched->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (gpusched->epoll_fd < 0)
-		return -errno;
-	gpusched->kick_fd = fgv_doorbell_create();
-	ret = gpusched->kick_fd;
-	if (ret < 0)
-		goto close_epoll;
-	ret = watch_bell(gpusched, gpusched->kick_fd, gpusched);
-	if (!ret)
-		return 0;
-	close(gpusched->kick_fd);
-close_epoll:
-	close(gpusched->epoll_fd);
-	return ret;
-}
-
-static void close_bells(struct fgv_gpusched *gpusched)
-{
-	close(gpusched->kick_fd);
-	close(gpusched->epoll_fd);
-}
 
 int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_config *config)
 {
@@ -180,16 +93,16 @@ int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_con
 	ret = fgv_sched_create(&gpusched->sched, config->policy, &config->params, fgv_now_ns());
 	if (ret)
 		goto free_gpusched;
-	ret = open_bells(gpusched);
+	ret = fgv_bells_init(&gpusched->bells);
 	if (ret)
 		goto destroy_sched;
-	ret = start_thread(gpusched);
+	ret = fgv_bells_start(&gpusched->bells, serve, gpusched);
 	if (ret)
 		goto close_bells;
 	*out = gpusched;
 	return 0;
 close_bells:
-	close_bells(gpusched);
+	fgv_bells_fini(&gpusched->bells);
 destroy_sched:
 	fgv_sched_destroy(gpusched->sched);
 free_gpusched:
@@ -203,7 +116,7 @@ void fgv_gpusched_destroy(struct fgv_gpusched *gpusched)
 	if (!gpusched)
 		return;
 	stop_thread(gpusched);
-	close_bells(gpusched);
+	fgv_bells_fini(&gpusched->bells);
 	fgv_sched_destroy(gpusched->sched);
 	pthread_mutex_destroy(&gpusched->lock);
 	free(gpusched);
@@ -313,7 +226,7 @@ static int enter(struct fgv_gpusched_session *session)
 	ret = fgv_sched_attach_session(vgpu->sched, session, session->attached_ns, &session->sched);
 	if (ret)
 		goto unlock;
-	ret = watch_bell(vgpu->gpusched, session->sched_bell_fd, session);
+	ret = fgv_bells_watch(&vgpu->gpusched->bells, session->sched_bell_fd, session);
 	if (ret)
 		fgv_sched_detach_session(session->sched, 0, session->attached_ns);
 	else
@@ -455,7 +368,7 @@ void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 	struct fgv_gpusched_stats stats;
 
 	pthread_mutex_lock(&gpusched->lock);
-	epoll_ctl(gpusched->epoll_fd, EPOLL_CTL_DEL, session->sched_bell_fd, NULL);
+	fgv_bells_forget(&gpusched->bells, session->sched_bell_fd);
 	fgv_gpusched_leave(session);
 	look_at_session(session, &stats);
 	vgpu->gone_stalls += stats.stalls;
@@ -464,7 +377,7 @@ void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 	fgv_sched_detach_session(session->sched, 0, fgv_now_ns());
 	LIST_REMOVE(session, vgpu_link);
 	pthread_mutex_unlock(&gpusched->lock);
-	fgv_doorbell_ring(gpusched->kick_fd);
+	fgv_bells_kick(&gpusched->bells);
 	if (last)
 		*last = stats;
 	if (session->guest)

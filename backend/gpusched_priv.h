@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 #include "backend/gpusched.h"
-#include "backend/bell.h"
+#include "backend/bells.h"
 #include "backend/cosched.h"
 #include "backend/grant.h"
 #include "shmring/spin.h"
@@ -18,11 +18,8 @@
 
 struct fgv_gpusched {
 	struct fgv_gpusched_config config;
-	pthread_t thread;
-	int epoll_fd;	      /* all bells, which are never read: edge-triggered */
-	int kick_fd;	      /* the main thread's bell */
-	struct fgv_bell bell; /* the thread's alone, like spin */
-	struct fgv_spin spin;
+	struct fgv_bells bells;
+	struct fgv_spin spin; /* the thread's alone */
 
 	pthread_mutex_t lock; /* of all below, and of what hangs on it */
 	struct fgv_sched *sched;

@@ -214,10 +214,10 @@ static void look_at_holders(struct fgv_gpusched *gpusched)
 static bool look_at_rung(struct fgv_gpusched *gpusched)
 {
 	struct epoll_event events[EVENTS];
-	int count = epoll_wait(gpusched->epoll_fd, events, EVENTS, 0);
+	int count = epoll_wait(gpusched->bells.epoll_fd, events, EVENTS, 0);
 
 	for (int i = 0; i < count; i++) {
-		if (events[i].data.ptr != gpusched)
+		if (events[i].data.ptr)
 			look(events[i].data.ptr);
 	}
 	return count < EVENTS;
@@ -229,7 +229,7 @@ static void wake(struct fgv_gpusched_session *session)
 {
 	if (!fgv_park_is_announced(&session->grant->parked))
 		return;
-	if (!fgv_bell_ring(&session->vgpu->gpusched->bell, session->bell_fd))
+	if (!fgv_bell_ring(&session->vgpu->gpusched->bells.bell, session->bell_fd))
 		fgv_gpusched_condemn(session, "it has made its doorbell block");
 }
 
