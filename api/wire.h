@@ -30,7 +30,7 @@
  * Both sides refuse a peer whose version differs. It goes up with every change to this
  * header, shmring's layout or gpu.api, whose `version` is the same number.
  */
-#define FGV_WIRE_VERSION 8
+#define FGV_WIRE_VERSION 9
 
 #define FGV_SLOT_BYTES	   128
 #define FGV_SLOT_INLINE	   104
@@ -127,12 +127,13 @@ _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
  * wakes the dispatcher. A refusal is a welcome with a status and no descriptor.
  * After that the guest sends one lane message per lane, with that lane's eventfd,
  * and gets it back without the descriptor as the acknowledgement. Either side's end
- * of the connection ends the session.
+ * of the connection ends the session; a host that ends one says why before, if it can.
  */
 enum fgv_message_type {
 	FGV_MSG_HELLO = 1,
 	FGV_MSG_WELCOME = 2,
 	FGV_MSG_LANE = 3,
+	FGV_MSG_END = 4,
 };
 
 struct fgv_msg_hello {
@@ -165,6 +166,16 @@ struct fgv_msg_lane {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct fgv_msg_lane) == 16, "wire");
+
+/* The last message of the host's. Of several the first counts. */
+#define FGV_END_TEXT_MAX 200
+
+struct fgv_msg_end {
+	uint32_t type;
+	uint32_t reserved;
+	char text[FGV_END_TEXT_MAX];	/* why, for the program's user */
+};
+_Static_assert(sizeof(struct fgv_msg_end) == 208, "wire");
 
 /*
  * What the guest asks for once per device and answers the program's questions

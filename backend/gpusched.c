@@ -329,7 +329,7 @@ static void look_at_session(const struct fgv_gpusched_session *session,
 {
 	*stats = (struct fgv_gpusched_stats){
 		.sched = *fgv_sched_session_stats(session->sched),
-		.hung = session->hung,
+		.killed_for = session->condemned,
 	};
 	add_session(stats, session);
 }

@@ -72,7 +72,7 @@ struct fgv_gpusched_stats {
 	bool interactive;  /* CPU-GPU interactive, in the paper's sense (of a vGPU: a session is) */
 	bool holding;
 	bool waiting;
-	bool hung; /* was killed for it (sessions only) */
+	const char *killed_for; /* why its process was killed; NULL: it was not (sessions only) */
 };
 
 /*

@@ -48,8 +48,7 @@ struct fgv_gpusched_session {
 	struct fgv_sched_session *sched;
 	enum fgv_gpusched_state state; /* as the library has it */
 	pid_t pid;		       /* 0: not started yet */
-	bool condemned;		       /* killed, or to be killed when it has a process */
-	bool hung;		       /* for that */
+	const char *condemned;	       /* why it is killed, or to be when it has a process; or NULL */
 
 	struct fgv_grant *grant;
 	int grant_fd; /* -1: not needed any more */

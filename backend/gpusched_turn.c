@@ -143,8 +143,10 @@ static void withdraw(struct fgv_gpusched_session *session)
 
 void fgv_gpusched_condemn(struct fgv_gpusched_session *session, const char *why)
 {
-	session->condemned = true;
-	fgv_error("%s: killed: %s", session->label, why);
+	if (session->condemned)
+		return;
+	session->condemned = why;
+	fgv_debug("%s: is killed: %s", session->label, why);
 	if (session->pid)
 		kill(session->pid, SIGKILL);
 	if (session->state == SESSION_WAITING)
@@ -370,8 +372,7 @@ static uint64_t end_hung(struct fgv_gpusched *gpusched, uint64_t now_ns)
 			next_ns = fgv_min_u64(next_ns, fgv_min_u64(end_ns, now_ns + HANG_LOOK_NS));
 			continue;
 		}
-		holder->hung = true;
-		fgv_gpusched_condemn(holder, "it does not give the GPU back");
+		fgv_gpusched_condemn(holder, "it does not give the GPU back (key \"hang\")");
 	}
 	return next_ns;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "api/gpu_wire.h"
 
 _Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry one version");
@@ -37,4 +38,12 @@ void fgv_hello_refuse(struct fgv_msg_welcome *welcome, CUresult status, const ch
 		.status = status,
 	};
 	snprintf(welcome->text, sizeof(welcome->text), "%s", text);
+}
+
+void fgv_hello_end(int fd, const char *text)
+{
+	struct fgv_msg_end end = {.type = FGV_MSG_END};
+
+	snprintf(end.text, sizeof(end.text), "%s", text);
+	send(fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

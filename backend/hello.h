@@ -1,5 +1,5 @@
 /*
- * The first message of a guest program, by whatever way it comes.
+ * The first message of a guest program, by whatever way it comes, and the last one to it.
  *
  * Threads: any.
  */
@@ -18,5 +18,11 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 
 /* The welcome that refuses a program; @text is cut to what it has room for. */
 void fgv_hello_refuse(struct fgv_msg_welcome *welcome, CUresult status, const char *text);
+
+/*
+ * Tells the program at @fd why its session ends. Lost where nothing is read there: this does
+ * not wait.
+ */
+void fgv_hello_end(int fd, const char *text);
 
 #endif

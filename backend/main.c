@@ -84,10 +84,10 @@ static void begin_end(const char *why)
 	fgv_info("ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
 	fgv_transport_fini(&backend.transport);
+	fgv_sessions_end(&backend.sessions, "the host's daemon is ending");
 	fgv_qmp_fini(&backend.qmp);
 	fgv_ivshmem_fini(&backend.ivshmem);
 	fgv_admin_fini(&backend.admin);
-	fgv_sessions_end(&backend.sessions);
 	fgv_warm_end(&backend.warm);
 }
 
@@ -96,6 +96,7 @@ static void reap(void)
 	fgv_sessions_reap(&backend.sessions);
 	fgv_warm_reap(&backend.warm);
 	fgv_ivshmem_reaped(&backend.ivshmem);
+	fgv_transport_reaped(&backend.transport);
 }
 
 static void signals_ready(struct fgv_watch *watch, uint32_t events)
@@ -285,8 +286,8 @@ static int start_service(const char *socket)
 				backend.loop, why, sizeof(why));
 
 	if (!ret)
-		ret = fgv_sessions_init(&backend.sessions, &backend.config, &backend.warm, why,
-					sizeof(why));
+		ret = fgv_sessions_init(&backend.sessions, &backend.config, &backend.warm,
+					backend.loop, why, sizeof(why));
 	if (ret)
 		goto say_why;
 	ret = fgv_transport_init(&backend.transport, backend.loop, socket, &backend.sessions,
@@ -351,8 +352,10 @@ static uint64_t deadline_ns(void)
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
 					   fgv_qmp_deadline_ns(&backend.qmp));
 
-	return fgv_earlier_ns(fgv_earlier_ns(transport_ns, admin_ns),
-			      fgv_warm_deadline_ns(&backend.warm));
+	uint64_t process_ns = fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
+					     fgv_sessions_deadline_ns(&backend.sessions));
+
+	return fgv_earlier_ns(fgv_earlier_ns(transport_ns, admin_ns), process_ns);
 }
 
 static void serve(void)
@@ -366,6 +369,7 @@ static void serve(void)
 		fgv_qmp_tick(&backend.qmp, fgv_now_ns());
 		fgv_admin_tick(&backend.admin);
 		fgv_warm_tick(&backend.warm);
+		fgv_sessions_tick(&backend.sessions);
 	}
 }
 

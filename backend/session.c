@@ -6,24 +6,33 @@
 #include "backend/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/cosched.h"
+#include "backend/hello.h"
 #include "backend/mps.h"
 #include "backend/warm.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
 
+/* An MPS client that is killed at work may take others along: it has longer to end by itself. */
+#define SHARED_KILL_MS 5000
+
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
 struct fgv_session {
+	struct fgv_watch connection; /* to the program; first, so that its address is ours */
 	LIST_ENTRY(fgv_session) link;
+	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
 	struct fgv_gpusched_session *sched;
 	pid_t pid;
@@ -33,22 +42,101 @@ struct fgv_session {
 	unsigned account;
 	uid_t uid;
 	uint64_t started_ns;
+	uint64_t ending_ns; /* not 0: since when its program has gone, or it was told to end */
+	bool is_late;	    /* and was killed as it did not end */
 	char program[FGV_NAME_MAX];
 	char label[LABEL_LEN]; /* begins its log lines */
 };
 
 int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config,
-		      struct fgv_warm *warm, char *why, size_t why_len)
+		      struct fgv_warm *warm, int loop, char *why, size_t why_len)
 {
 	int ret;
 
-	*sessions = (struct fgv_sessions){.config = config, .warm = warm};
+	*sessions = (struct fgv_sessions){.config = config, .warm = warm, .loop = loop};
 	LIST_INIT(&sessions->list);
 	ret = fgv_window_layout(&sessions->layout, config->window_bytes, (uint32_t)config->lanes);
 	if (ret)
 		snprintf(why, why_len, "a window of this size can't be laid out");
 	return ret;
 }
+
+/* --- The connection ---------------------------------------------------------- */
+
+static void drop_connection(struct fgv_session *session)
+{
+	if (session->connection.fd < 0)
+		return;
+	fgv_loop_remove(session->sessions->loop, &session->connection);
+	close(session->connection.fd);
+	session->connection.fd = -1;
+}
+
+/* Nothing is charged for it in a moment: the VM's other sessions may wait for that. */
+static void mark_ending(struct fgv_session *session)
+{
+	if (session->ending_ns)
+		return;
+	session->ending_ns = fgv_now_ns();
+	fgv_vm_set_ending(session->vm, session->account);
+}
+
+static void connection_ready(struct fgv_watch *watch, uint32_t events)
+{
+	struct fgv_session *session = (struct fgv_session *)watch;
+
+	(void)events;
+	mark_ending(session);
+	drop_connection(session);
+}
+
+/*
+ * A copy of the connection is kept, whose end says that the program has gone, and by which the
+ * program is told why its session ends. Nothing is read from it.
+ */
+static int watch_connection(struct fgv_session *session, int fd)
+{
+	int loop = session->sessions->loop;
+	int ret;
+
+	session->connection.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (session->connection.fd < 0)
+		return -errno;
+	session->connection.ready = connection_ready;
+	ret = fgv_loop_add(loop, &session->connection, EPOLLRDHUP);
+	if (!ret)
+		return 0;
+	close(session->connection.fd);
+	session->connection.fd = -1;
+	return ret;
+}
+
+/* A program that is gone by now, but whose connection's end has not had its turn in the loop. */
+static void look_at_connection(struct fgv_session *session)
+{
+	struct pollfd fd = {.fd = session->connection.fd, .events = POLLRDHUP};
+
+	if (fd.fd >= 0 && poll(&fd, 1, 0) > 0)
+		connection_ready(&session->connection, 0);
+}
+
+static void look_at_connections(struct fgv_sessions *sessions, const struct fgv_vm *vm)
+{
+	struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->vm == vm)
+			look_at_connection(session);
+	}
+}
+
+bool fgv_sessions_must_wait(struct fgv_sessions *sessions, struct fgv_vm *vm)
+{
+	look_at_connections(sessions, vm);
+	return fgv_vm_is_full(vm) && fgv_vm_has_ending(vm);
+}
+
+/* --- The start --------------------------------------------------------------- */
 
 static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_session *session,
 		       const struct fgv_client_window *window, struct fgv_setup *setup)
@@ -148,6 +236,7 @@ static CUresult refuse_start(struct fgv_session *session, int error, char *text,
 	fgv_error("vm %s: can't start a session: %s", session->vm->config->name, strerror(-error));
 	snprintf(text, text_len, "the session can't be started: %s", strerror(-error));
 	fgv_vm_put_account(session->vm, session->account, &last);
+	drop_connection(session);
 	free(session);
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
@@ -163,6 +252,8 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		snprintf(text, text_len, "NVIDIA's MPS is not ready; try again later");
 		return CUDA_ERROR_MPS_SERVER_NOT_READY;
 	}
+	/* Whatever it needs of theirs it waits for. */
+	look_at_connections(sessions, vm);
 	account = fgv_vm_take_account(vm);
 	if (account < 0) {
 		snprintf(text, text_len, "VM %s has %llu sessions, as many as it may have",
@@ -177,6 +268,7 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		snprintf(text, text_len, "the daemon is out of memory");
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
+	session->sessions = sessions;
 	session->vm = vm;
 	session->account = (unsigned)account;
 	session->number = ++sessions->last_number;
@@ -186,7 +278,9 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
 	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
 		 session->number, vm->config->name, session->program);
-	ret = start(sessions, session, client);
+	ret = watch_connection(session, client->fd);
+	if (!ret)
+		ret = start(sessions, session, client);
 	if (ret)
 		return refuse_start(session, ret, text, text_len);
 	LIST_INSERT_HEAD(&sessions->list, session, link);
@@ -197,32 +291,53 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 }
 
 static enum fgv_log_level describe_end(const struct fgv_session *session, const siginfo_t *end,
-				       bool hung, char *how, size_t len)
+				       const char *why, char *how, size_t len)
 {
 	if (end->si_code == CLD_EXITED) {
 		snprintf(how, len, "ended with status %d", end->si_status);
 		return FGV_LOG_INFO;
 	}
-	snprintf(how, len, "killed by signal %d (%s)%s", end->si_status, strsignal(end->si_status),
-		 hung ? " as it did not give the GPU back" : "");
+	if (session->is_late)
+		why = "it did not end after its program";
+	snprintf(how, len, "killed by signal %d (%s)%s%s%s", end->si_status,
+		 strsignal(end->si_status), why ? ", as " : "", why ? why : "", why ? "," : "");
+	if (session->is_late)
+		return FGV_LOG_WARNING;
 	return session->control_fd < 0 ? FGV_LOG_INFO : FGV_LOG_WARNING;
+}
+
+/* What the program hears of it, if it is still there and was told nothing before. */
+static void tell_end(const struct fgv_session *session, const siginfo_t *end,
+		     const struct fgv_gpusched_stats *use)
+{
+	char why[FGV_END_TEXT_MAX];
+
+	if (session->connection.fd < 0)
+		return;
+	if (use->killed_for)
+		snprintf(why, sizeof(why), "the host has ended it: %s", use->killed_for);
+	else if (end->si_code == CLD_EXITED)
+		snprintf(why, sizeof(why), "its process on the host has ended");
+	else
+		snprintf(why, sizeof(why), "its process on the host was killed by signal %d (%s)",
+			 end->si_status, strsignal(end->si_status));
+	fgv_hello_end(session->connection.fd, why);
 }
 
 /* The one line that closes a session's story. A vGPU process says itself why it exits. */
 static void log_end(const struct fgv_session *session, const siginfo_t *end,
 		    const struct fgv_account *last, const struct fgv_gpusched_stats *use)
 {
-	char how[128];
-	enum fgv_log_level level = describe_end(session, end, use->hung, how, sizeof(how));
+	char how[160];
+	enum fgv_log_level level = describe_end(session, end, use->killed_for, how, sizeof(how));
 	const struct fgv_sched_stats *sched = &use->sched;
 
 	fgv_log(level,
-		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches, %llu bytes "
-		"in use; GPU %.3f s in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
+		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches; GPU %.3f s in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
 		"ms, %llu stalls",
 		session->label, how, (double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
 		(unsigned long long)last->requests, (unsigned long long)last->round_trips,
-		(unsigned long long)last->launches, (unsigned long long)last->memory_bytes,
+		(unsigned long long)last->launches,
 		(double)sched->gpu_ns / FGV_NS_PER_SEC, (unsigned long long)sched->grants,
 		(double)sched->overrun_ns / FGV_NS_PER_MS,
 		(double)fgv_hist_quantile_ns(&sched->wait, 500) / FGV_NS_PER_MS,
@@ -230,13 +345,16 @@ static void log_end(const struct fgv_session *session, const siginfo_t *end,
 		(unsigned long long)use->stalls);
 }
 
-/* Takes a session off all books. */
-static void forget(struct fgv_sessions *sessions, struct fgv_session *session,
+/* Takes a session off all books; @end: how its process has ended, NULL if it has not. */
+static void forget(struct fgv_sessions *sessions, struct fgv_session *session, const siginfo_t *end,
 		   struct fgv_account *last, struct fgv_gpusched_stats *use)
 {
 	fgv_gpusched_detach_session(session->sched, use);
+	if (end)
+		tell_end(session, end, use);
 	fgv_device_forget(session->vm->device, session->pid);
 	fgv_vm_put_account(session->vm, session->account, last);
+	drop_connection(session);
 	if (session->control_fd >= 0)
 		close(session->control_fd);
 	LIST_REMOVE(session, link);
@@ -252,7 +370,7 @@ static void end_session(struct fgv_sessions *sessions, struct fgv_session *sessi
 
 	if (end->si_code != CLD_EXITED || end->si_status)
 		fgv_warm_suspect(sessions->warm, (unsigned)session->vm->config->device);
-	forget(sessions, session, &last, &use);
+	forget(sessions, session, end, &last, &use);
 	log_end(session, end, &last, &use);
 	waitpid(session->pid, NULL, 0);
 	free(session);
@@ -281,18 +399,63 @@ void fgv_sessions_fini(struct fgv_sessions *sessions)
 		struct fgv_account last;
 
 		fgv_error("%s: process %d does not die", session->label, (int)session->pid);
-		forget(sessions, session, &last, &use);
+		forget(sessions, session, NULL, &last, &use);
 		free(session);
 	}
 }
 
-void fgv_sessions_end(struct fgv_sessions *sessions)
+void fgv_session_end(struct fgv_session *session, const char *why)
+{
+	if (session->control_fd < 0)
+		return;
+	if (session->connection.fd >= 0)
+		fgv_hello_end(session->connection.fd, why);
+	mark_ending(session);
+	close(session->control_fd);
+	session->control_fd = -1;
+}
+
+void fgv_sessions_end(struct fgv_sessions *sessions, const char *why)
 {
 	struct fgv_session *session;
 
+	LIST_FOREACH(session, &sessions->list, link)
+		fgv_session_end(session, why);
+}
+
+/* When it is killed if it has not ended by then; 0: it is not, or has been. */
+static uint64_t kill_at_ns(const struct fgv_session *session)
+{
+	bool is_shared = session->sessions->config->context == FGV_CONTEXT_MPS;
+
+	if (!session->ending_ns || session->is_late)
+		return 0;
+	return session->ending_ns +
+	       (is_shared ? SHARED_KILL_MS : FGV_ENDING_KILL_MS) * FGV_NS_PER_MS;
+}
+
+uint64_t fgv_sessions_deadline_ns(const struct fgv_sessions *sessions)
+{
+	const struct fgv_session *session;
+	uint64_t deadline_ns = 0;
+
+	LIST_FOREACH(session, &sessions->list, link)
+		deadline_ns = fgv_earlier_ns(deadline_ns, kill_at_ns(session));
+	return deadline_ns;
+}
+
+void fgv_sessions_tick(struct fgv_sessions *sessions)
+{
+	uint64_t now_ns = fgv_now_ns();
+	struct fgv_session *session;
+
 	LIST_FOREACH(session, &sessions->list, link) {
-		close(session->control_fd);
-		session->control_fd = -1;
+		uint64_t at_ns = kill_at_ns(session);
+
+		if (!at_ns || now_ns < at_ns)
+			continue;
+		session->is_late = true;
+		kill(session->pid, SIGKILL);
 	}
 }
 

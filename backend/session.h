@@ -12,6 +12,7 @@
 
 #include <cuda.h>
 #include <sys/queue.h>
+#include "backend/loop.h"
 #include "backend/vm.h"
 #include "shmring/window.h"
 
@@ -23,6 +24,7 @@ struct fgv_sessions {
 	const struct fgv_config *config;
 	const struct fgv_mps *mps;
 	struct fgv_warm *warm;
+	int loop;
 	struct fgv_window layout;
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
@@ -47,7 +49,13 @@ struct fgv_client {
 
 /* A negative errno, and @why says what is wrong. */
 int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *config,
-		      struct fgv_warm *warm, char *why, size_t why_len);
+		      struct fgv_warm *warm, int loop, char *why, size_t why_len);
+
+/*
+ * Whether @vm has as many sessions as it may have only because one of them is still ending. It
+ * is worth while to try again when processes have been reaped, for FGV_ENDING_WAIT_MS.
+ */
+bool fgv_sessions_must_wait(struct fgv_sessions *sessions, struct fgv_vm *vm);
 
 /*
  * Starts a session of @vm for @client. Any status but CUDA_SUCCESS refuses it, with
@@ -61,10 +69,19 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 void fgv_sessions_reap(struct fgv_sessions *sessions);
 
 /*
- * Tells all sessions to end, once. They end as when their guest does, in order, so that
- * what a kernel printed gets out. fgv_sessions_signal() is for those that don't. Then reap.
+ * When fgv_sessions_tick() is next due (fgv_now_ns()); 0: not at all. It kills the processes
+ * that are too slow to end.
  */
-void fgv_sessions_end(struct fgv_sessions *sessions);
+uint64_t fgv_sessions_deadline_ns(const struct fgv_sessions *sessions);
+void fgv_sessions_tick(struct fgv_sessions *sessions);
+
+/*
+ * Ends one session, or all, once. Its program is told @why, if it is still there. They end in
+ * order, so that what a kernel printed gets out. fgv_sessions_signal() is for those that don't.
+ * Then reap.
+ */
+void fgv_session_end(struct fgv_session *session, const char *why);
+void fgv_sessions_end(struct fgv_sessions *sessions, const char *why);
 void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 
 /* Forgets the sessions whose processes do not die. */

@@ -22,10 +22,19 @@
 /* Its exit status where the guest has ended and the GPU context has had a fault. */
 #define FGV_EXIT_FAULT 2
 
+/*
+ * What would fail only because a session of the same VM has not quite ended waits for that end,
+ * for so long at most. The daemon kills what takes longer to end, a little earlier.
+ */
+#define FGV_ENDING_WAIT_MS 2000
+#define FGV_ENDING_KILL_MS 1500
+
 /* What a process needs to open its GPU, before it is known whom it is for. */
 struct fgv_prepare {
 	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
 	uint32_t ordinal;		/* of the device */
+	uint32_t shares_context;	/* 1: with others, as MPS clients do */
+	uint32_t reserved;
 	uint64_t soft_memory_bytes;
 };
 
@@ -87,7 +96,12 @@ _Static_assert(sizeof(struct fgv_account) == FGV_CACHE_LINE, "one writer a line"
  */
 struct fgv_accounts {
 	uint64_t quota_bytes;
-	uint8_t reserved[FGV_CACHE_LINE - 8];
+	/*
+	 * Written by the daemon alone: a bit for each session whose program has gone, but whose
+	 * process has not. What its entry says is in use will be free in a moment.
+	 */
+	uint64_t ending;
+	uint8_t reserved[FGV_CACHE_LINE - 16];
 	struct fgv_account sessions[FGV_SESSIONS_MAX];
 };
 

@@ -26,6 +26,9 @@ struct fgv_connection {
 	struct fgv_transport *transport;
 	uint64_t deadline_ns;
 	struct ucred peer;
+	/* What it wants, while it waits for another session's end. */
+	struct fgv_vm *vm; /* NULL: its hello has not come */
+	struct fgv_msg_hello hello;
 };
 
 static void accept_again(struct fgv_transport *transport)
@@ -36,14 +39,27 @@ static void accept_again(struct fgv_transport *transport)
 	fgv_loop_change(transport->loop, &transport->watch, EPOLLIN);
 }
 
+/* Its list. */
+static void take_off(struct fgv_connection *connection)
+{
+	struct fgv_transport *transport = connection->transport;
+
+	if (connection->vm) {
+		TAILQ_REMOVE(&transport->waiting, connection, link);
+		transport->waiting_count--;
+	} else {
+		TAILQ_REMOVE(&transport->unfinished, connection, link);
+		transport->unfinished_count--;
+	}
+}
+
 static void drop(struct fgv_connection *connection)
 {
 	struct fgv_transport *transport = connection->transport;
 
 	fgv_loop_remove(transport->loop, &connection->watch);
 	close(connection->watch.fd);
-	TAILQ_REMOVE(&transport->unfinished, connection, link);
-	transport->unfinished_count--;
+	take_off(connection);
 	free(connection);
 	accept_again(transport);
 }
@@ -99,6 +115,33 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		drop(connection);
 }
 
+/* Its VM is full only because a session of it is ending, which does not take long. */
+static void wait_for_room(struct fgv_connection *connection, struct fgv_vm *vm,
+			  const struct fgv_msg_hello *hello)
+{
+	struct fgv_transport *transport = connection->transport;
+
+	take_off(connection);
+	connection->vm = vm;
+	connection->hello = *hello;
+	connection->deadline_ns = fgv_now_ns() + FGV_ENDING_WAIT_MS * FGV_NS_PER_MS;
+	TAILQ_INSERT_TAIL(&transport->waiting, connection, link);
+	transport->waiting_count++;
+	fgv_loop_change(transport->loop, &connection->watch, EPOLLRDHUP);
+}
+
+static void admit(struct fgv_connection *connection, struct fgv_vm *vm,
+		  const struct fgv_msg_hello *hello)
+{
+	struct fgv_transport *transport = connection->transport;
+
+	if (transport->waiting_count < FGV_WAITING_MAX &&
+	    fgv_sessions_must_wait(transport->sessions, vm))
+		wait_for_room(connection, vm, hello);
+	else
+		start_session(connection, vm, hello);
+}
+
 /* @len: of what came, which may be longer than a hello. */
 static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_hello *hello,
 			size_t len)
@@ -122,7 +165,7 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may not use VM \"%s\"",
 		       (unsigned)uid, vm->config->name);
 	else
-		start_session(connection, vm, hello);
+		admit(connection, vm, hello);
 }
 
 /* Takes the hello if it is there. True: it is not, and the connection waits for it. */
@@ -145,8 +188,14 @@ static bool read_hello(struct fgv_connection *connection)
 
 static void hello_ready(struct fgv_watch *watch, uint32_t events)
 {
+	struct fgv_connection *connection = (struct fgv_connection *)watch;
+
 	(void)events;
-	read_hello((struct fgv_connection *)watch);
+	/* One that waits and has something to say has left. */
+	if (connection->vm)
+		drop(connection);
+	else
+		read_hello(connection);
 }
 
 /* The oldest connection of user @uid where the user has too many, else NULL. */
@@ -247,6 +296,7 @@ int fgv_transport_init(struct fgv_transport *transport, int loop, const char *pa
 		.path = path,
 	};
 	TAILQ_INIT(&transport->unfinished);
+	TAILQ_INIT(&transport->waiting);
 	fd = fgv_listener_open(path, SOCK_SEQPACKET, 0666, &transport->socket_file, why, why_len);
 	if (fd < 0)
 		return fd;
@@ -268,15 +318,31 @@ void fgv_transport_fini(struct fgv_transport *transport)
 	transport->accept_again_ns = 0;
 	while ((connection = TAILQ_FIRST(&transport->unfinished)))
 		drop(connection);
+	while ((connection = TAILQ_FIRST(&transport->waiting)))
+		drop(connection);
+}
+
+void fgv_transport_reaped(struct fgv_transport *transport)
+{
+	struct fgv_connection *connection, *after;
+
+	for (connection = TAILQ_FIRST(&transport->waiting); connection; connection = after) {
+		after = TAILQ_NEXT(connection, link);
+		if (!fgv_sessions_must_wait(transport->sessions, connection->vm))
+			start_session(connection, connection->vm, &connection->hello);
+	}
 }
 
 uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
 {
 	const struct fgv_connection *oldest = TAILQ_FIRST(&transport->unfinished);
+	const struct fgv_connection *waiting = TAILQ_FIRST(&transport->waiting);
 	uint64_t deadline_ns = transport->accept_again_ns;
 
-	if (oldest && (!deadline_ns || oldest->deadline_ns < deadline_ns))
-		deadline_ns = oldest->deadline_ns;
+	if (oldest)
+		deadline_ns = fgv_earlier_ns(deadline_ns, oldest->deadline_ns);
+	if (waiting)
+		deadline_ns = fgv_earlier_ns(deadline_ns, waiting->deadline_ns);
 	return deadline_ns;
 }
 
@@ -290,4 +356,7 @@ void fgv_transport_tick(struct fgv_transport *transport)
 	while ((oldest = TAILQ_FIRST(&transport->unfinished)) && now_ns >= oldest->deadline_ns)
 		refuse(oldest, CUDA_ERROR_TIMEOUT, "no hello came in %d s",
 		       FGV_HELLO_TIMEOUT_MS / 1000);
+	/* The start refuses, and says why. */
+	while ((oldest = TAILQ_FIRST(&transport->waiting)) && now_ns >= oldest->deadline_ns)
+		start_session(oldest, oldest->vm, &oldest->hello);
 }

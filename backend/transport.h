@@ -21,6 +21,7 @@
 #define FGV_HELLO_TIMEOUT_MS	     5000
 #define FGV_UNFINISHED_MAX	     256
 #define FGV_UNFINISHED_USER_MAX	     64
+#define FGV_WAITING_MAX		     256
 
 struct fgv_connection;
 TAILQ_HEAD(fgv_connections, fgv_connection);
@@ -37,6 +38,8 @@ struct fgv_transport {
 
 	struct fgv_connections unfinished; /* oldest first */
 	unsigned unfinished_count;
+	struct fgv_connections waiting; /* for a session of their VM to end; oldest first */
+	unsigned waiting_count;
 	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
 	bool starved;		  /* that is in the log */
 
@@ -54,6 +57,9 @@ int fgv_transport_init(struct fgv_transport *transport, int loop, const char *pa
 
 /* Ends what is unfinished, closes the socket and removes its file. */
 void fgv_transport_fini(struct fgv_transport *transport);
+
+/* After processes have been reaped: there may be room for the connections that wait for it. */
+void fgv_transport_reaped(struct fgv_transport *transport);
 
 /* When fgv_transport_tick() is next due (fgv_now_ns()); 0: not at all. */
 uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport);

@@ -61,6 +61,29 @@ int fgv_vm_take_account(struct fgv_vm *vm)
 	return -EUSERS;
 }
 
+bool fgv_vm_is_full(const struct fgv_vm *vm)
+{
+	return (uint64_t)__builtin_popcountll(vm->taken) >= vm->config->sessions;
+}
+
+/* The VM's other sessions look at it when they are short of memory. */
+static void store_ending(struct fgv_vm *vm, uint64_t ending)
+{
+	vm->ending = ending;
+	/* Pairs with the acquire in fgv_quota_ending(). */
+	__atomic_store_n(&vm->accounts->ending, ending, __ATOMIC_RELEASE);
+}
+
+void fgv_vm_set_ending(struct fgv_vm *vm, unsigned account)
+{
+	store_ending(vm, vm->ending | UINT64_C(1) << account);
+}
+
+bool fgv_vm_has_ending(const struct fgv_vm *vm)
+{
+	return vm->ending;
+}
+
 /* A word of an account, whose owner may be writing it. */
 static uint64_t word(const uint64_t *word)
 {
@@ -125,4 +148,5 @@ void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account 
 	add(&vm->gone, last);
 	vm->gone.memory_bytes = 0; /* went with the process */
 	vm->taken &= ~(UINT64_C(1) << account);
+	store_ending(vm, vm->ending & ~(UINT64_C(1) << account));
 }

@@ -19,6 +19,7 @@ struct fgv_vm {
 	int accounts_fd;
 	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
 	uint64_t taken;		 /* a bit for each account in use */
+	uint64_t ending;	 /* of them, those whose programs have gone */
 	struct fgv_account gone; /* the sum over the sessions that have ended */
 };
 
@@ -35,6 +36,13 @@ bool fgv_vm_admits(const struct fgv_vm *vm, uid_t uid);
 
 /* The number of a free account for a new session; -EUSERS where there are too many. */
 int fgv_vm_take_account(struct fgv_vm *vm);
+
+/* Whether all accounts are taken. */
+bool fgv_vm_is_full(const struct fgv_vm *vm);
+
+/* The program of the session with @account has gone; and whether that is so for any. */
+void fgv_vm_set_ending(struct fgv_vm *vm, unsigned account);
+bool fgv_vm_has_ending(const struct fgv_vm *vm);
 
 /* The session has ended: what its account showed goes to @last, and it is free again. */
 void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last);

@@ -130,6 +130,7 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
 	const struct fgv_prepare prepare = {
 		.soft = device->soft,
 		.ordinal = device->ordinal,
+		.shares_context = warm->config->context == FGV_CONTEXT_MPS,
 		.soft_memory_bytes = warm->config->soft_memory_bytes,
 	};
 

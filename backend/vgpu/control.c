@@ -70,6 +70,14 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 			    hands_over ? 2 : 0);
 }
 
+void fgv_control_end(struct fgv_session *session, const char *text)
+{
+	struct fgv_msg_end msg = {.type = FGV_MSG_END};
+
+	snprintf(msg.text, sizeof(msg.text), "%s", text);
+	send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), NULL, 0);
+}
+
 /*
  * Reads one message of at most @len bytes and at most one descriptor, which goes to
  * *@fd (-1: none). How many bytes; -EAGAIN, -ECONNRESET.

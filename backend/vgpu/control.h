@@ -16,6 +16,9 @@ struct fgv_session;
  */
 int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text);
 
+/* Tells the program why its session ends, if it still listens. */
+void fgv_control_end(struct fgv_session *session, const char *text);
+
 /* Reads the socket if the guest says in the window that it has sent something. */
 int fgv_control_look(struct fgv_session *session);
 

@@ -107,8 +107,22 @@ static void count_sync_call(struct fgv_session *session, const struct fgv_reques
 	fgv_account_add(&grant->sync_calls, 1);
 }
 
-static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+/* A call that has found no memory: whether it waits for a session that is ending. */
+static bool wait_for_room(struct fgv_session *session, const struct fgv_request *request,
+			  uint32_t len, uint64_t since_ns)
 {
+	uint64_t bytes = session->quota.refused;
+
+	session->quota.refused = 0;
+	return fgv_room_may_come(session, bytes, since_ns) &&
+	       !fgv_room_add(session, request, session->message, len, since_ns, bytes);
+}
+
+/* @since_ns: of its first try, if this is not the first; else 0. */
+static int execute_since(struct fgv_session *session, struct fgv_request *request, uint32_t len,
+			 uint64_t since_ns)
+{
+	bool is_deferred = session->deferred != CUDA_SUCCESS;
 	uint8_t data[FGV_SLOT_FIRST];
 	uint32_t data_len = 0;
 	CUresult status;
@@ -124,12 +138,32 @@ static int execute(struct fgv_session *session, struct fgv_request *request, uin
 		}
 		return 0;
 	}
+	if (status == CUDA_ERROR_OUT_OF_MEMORY && !is_deferred &&
+	    wait_for_room(session, request, len, since_ns ? since_ns : fgv_now_ns()))
+		return 0;
 	fgv_account_add(&session->account->round_trips, 1);
 	if (status == FGV_PENDING) {
 		count_sync_call(session, request);
 		return 0;
 	}
 	return reply(session, request, status, data, data_len);
+}
+
+static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+{
+	return execute_since(session, request, len, 0);
+}
+
+/* Whether it is a call behind one of its lane that waits for memory. */
+static bool is_behind(const struct fgv_session *session, const struct fgv_request *request)
+{
+	return fgv_room_holds(&session->room, request->lane) && is_call(request->op);
+}
+
+static int wait_behind(struct fgv_session *session, const struct fgv_request *request,
+		       const uint8_t *message, uint32_t len)
+{
+	return fgv_room_add(session, request, message, len, 0, 0);
 }
 
 /* A query for work that waits here. */
@@ -149,6 +183,8 @@ static bool may_run(struct fgv_session *session, const struct fgv_request *reque
 /* Executes the request whose message has been copied, unless it has to wait for a function. */
 static int run(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
+	if (is_behind(session, request))
+		return wait_behind(session, request, session->message, len);
 	switch (fgv_stall_judge(session, request, session->message, len)) {
 	case FGV_HELD_RUN:
 		return execute(session, request, len);
@@ -168,6 +204,10 @@ static int run_again(struct fgv_session *session, struct fgv_held_request *entry
 	enum fgv_held_way way;
 	int err;
 
+	if (is_behind(session, request)) {
+		err = wait_behind(session, request, entry->message, entry->len);
+		return err < 0 ? err : 1;
+	}
 	memcpy(session->message, entry->message, entry->len + 1);
 	way = fgv_stall_judge(session, request, session->message, entry->len);
 	if (way == FGV_HELD_HOLD ||
@@ -221,7 +261,7 @@ static int run_held(struct fgv_session *session)
 static bool has_room_for_reply(const struct fgv_session *session, uint32_t lane)
 {
 	return session->waits.in_lane[lane] + session->held.in_lane[lane] +
-		       session->stall.waiting.in_lane[lane] <
+		       session->stall.waiting.in_lane[lane] + session->room.in_lane[lane] <
 	       FGV_REPLY_SLOTS;
 }
 
@@ -230,6 +270,8 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 {
 	enum fgv_held_way way = FGV_HELD_RUN;
 
+	if (is_behind(session, request))
+		return wait_behind(session, request, session->message, len);
 	if (fgv_held_first(&session->held))
 		way = fgv_held_judge(&session->held, request, session->message, len);
 	else if (!may_run(session, request, session->message, len))
@@ -243,6 +285,39 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 		return reply_not_ready(session, request);
 	}
 	return 0;
+}
+
+/* Tries again what found no memory; what was behind it is judged like what is new. */
+static int try_again(struct fgv_session *session, struct fgv_room_request *entry)
+{
+	struct fgv_request *request = &entry->request;
+
+	memcpy(session->message, entry->message, entry->len + 1);
+	if (!entry->since_ns)
+		return handle(session, request, entry->len);
+	if (!may_run(session, request, entry->message, entry->len))
+		return fgv_room_add(session, request, entry->message, entry->len, entry->since_ns,
+				    entry->bytes);
+	return execute_since(session, request, entry->len, entry->since_ns);
+}
+
+/* How many of those that wait for memory were tried, or a negative errno. */
+static int run_room(struct fgv_session *session)
+{
+	struct fgv_room_request *entry;
+	struct fgv_room_list taken;
+	int tried = 0, err = 0;
+
+	fgv_room_begin(session, &taken);
+	while ((entry = STAILQ_FIRST(&taken))) {
+		STAILQ_REMOVE_HEAD(&taken, link);
+		if (err >= 0)
+			err = try_again(session, entry);
+		tried++;
+		free(entry);
+	}
+	session->room.is_last = false;
+	return err < 0 ? err : tried;
 }
 
 /*
@@ -315,9 +390,13 @@ static int turn(struct fgv_session *session)
 	int done = 0, err = 1;
 
 	session->gate.blocked = false;
-	if (session->stall.look) {
-		err = run_stalled(session);
+	if (session->room.count && fgv_room_is_due(session)) {
+		err = run_room(session);
 		done = err;
+	}
+	if (err >= 0 && session->stall.look) {
+		err = run_stalled(session);
+		done += err;
 	}
 	while (err >= 0 && done < BATCH && (err = run_next(session)) > 0)
 		done++;
@@ -405,6 +484,9 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 		return 0;
 	/* Which lane the one request that can be taken comes by is not known. */
 	if (fgv_stall_is_full(&session->stall))
+		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
+	/* Nobody rings where another session has ended. */
+	if (session->room.count)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
 	if (!fgv_held_is_full(&session->held))
 		fgv_park_announce(&head->host_parked);

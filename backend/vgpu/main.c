@@ -282,6 +282,7 @@ static int serve(struct fgv_session *session, CUresult status)
 	    fgv_dispatcher_run(session) < 0) {
 		fgv_error(FGV_SESSION_FORMAT ": ended: %s", FGV_SESSION_ARGS(session),
 			  session->reason);
+		fgv_control_end(session, session->reason);
 		return EXIT_FAILURE;
 	}
 	return end(session);

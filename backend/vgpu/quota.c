@@ -30,6 +30,7 @@ void fgv_quota_init(struct fgv_quota *quota, struct fgv_accounts *accounts, uint
 	quota->accounts = accounts;
 	quota->own = &accounts->sessions[index];
 	quota->count = 0;
+	quota->refused = 0;
 	RB_INIT(&quota->allocations);
 }
 
@@ -58,14 +59,19 @@ void fgv_quota_fini(struct fgv_quota *quota)
 	store_own(quota, 0);
 }
 
-/* Of all sessions; what is more than the quota counts as the quota, so it can't overflow. */
-static uint64_t sum_use(const struct fgv_quota *quota)
+/*
+ * Of all sessions but those in @without; what is more than the quota counts as UINT64_MAX, so
+ * it can't overflow.
+ */
+static uint64_t sum_use(const struct fgv_quota *quota, uint64_t without)
 {
 	uint64_t limit = quota->accounts->quota_bytes, sum = 0;
 
 	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
 		uint64_t use = load_use(&quota->accounts->sessions[i]);
 
+		if (without & UINT64_C(1) << i)
+			continue;
 		if (use > limit - sum)
 			return UINT64_MAX;
 		sum += use;
@@ -77,13 +83,16 @@ int fgv_quota_take(struct fgv_quota *quota, uint64_t bytes)
 {
 	uint64_t before = load_use(quota->own);
 
+	quota->refused = UINT64_MAX;
 	if (quota->count >= FGV_ALLOCATIONS_MAX || bytes > quota->accounts->quota_bytes)
 		return -ENOMEM;
+	quota->refused = bytes;
 	store_own(quota, before + fgv_align_up(bytes, GRANULE));
-	if (sum_use(quota) > quota->accounts->quota_bytes) {
+	if (sum_use(quota, 0) > quota->accounts->quota_bytes) {
 		store_own(quota, before);
 		return -ENOMEM;
 	}
+	quota->refused = 0;
 	return 0;
 }
 
@@ -123,9 +132,47 @@ int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes)
 	return 0;
 }
 
-uint64_t fgv_quota_left(const struct fgv_quota *quota)
+static uint64_t own_bit(const struct fgv_quota *quota)
 {
-	uint64_t use = sum_use(quota);
+	return UINT64_C(1) << (quota->own - quota->accounts->sessions);
+}
+
+uint64_t fgv_quota_ending(const struct fgv_quota *quota)
+{
+	/* Pairs with the daemon's release: of what is not marked any more nothing is charged. */
+	uint64_t ending = __atomic_load_n(&quota->accounts->ending, __ATOMIC_ACQUIRE);
+
+	return ending & ~own_bit(quota);
+}
+
+bool fgv_quota_others(const struct fgv_quota *quota)
+{
+	return sum_use(quota, own_bit(quota)) > 0;
+}
+
+static uint64_t left_without(const struct fgv_quota *quota, uint64_t without)
+{
+	uint64_t use = sum_use(quota, without);
 
 	return quota->accounts->quota_bytes - fgv_min_u64(use, quota->accounts->quota_bytes);
+}
+
+bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without)
+{
+	uint64_t left = left_without(quota, without & ~own_bit(quota));
+
+	return bytes <= left && fgv_align_up(bytes, GRANULE) <= left;
+}
+
+uint64_t fgv_quota_left(const struct fgv_quota *quota)
+{
+	return left_without(quota, fgv_quota_ending(quota));
+}
+
+uint64_t fgv_quota_returning(const struct fgv_quota *quota)
+{
+	uint64_t then = fgv_quota_left(quota);
+
+	/* They may be gone between the two looks. */
+	return then - fgv_min_u64(left_without(quota, 0), then);
 }

@@ -11,6 +11,7 @@
 #define FGV_VGPU_QUOTA_H
 
 #include <bsd/sys/tree.h>
+#include <stdbool.h>
 #include "backend/shared.h"
 
 #define FGV_ALLOCATIONS_MAX (1u << 20) /* of one session at a time */
@@ -23,6 +24,7 @@ struct fgv_quota {
 	struct fgv_account *own;
 	struct fgv_allocation_tree allocations;
 	uint32_t count;
+	uint64_t refused; /* bytes of the last charge, if it was refused; 0: it was not */
 };
 
 /* @accounts stays mapped; @index is below FGV_SESSIONS_MAX. */
@@ -43,7 +45,19 @@ int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes);
 /* Forgets it, and no longer charges it: 0 and its size, or -ENOENT. */
 int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes);
 
-/* What the VM may still allocate. */
+/* The VM's other sessions that are ending, a bit for each. */
+uint64_t fgv_quota_ending(const struct fgv_quota *quota);
+
+/* Whether the VM's other sessions have memory. */
+bool fgv_quota_others(const struct fgv_quota *quota);
+
+/* Whether @bytes more could be charged if the other sessions in @without were gone. */
+bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without);
+
+/* What the VM may still allocate, with what its ending sessions are about to give back. */
 uint64_t fgv_quota_left(const struct fgv_quota *quota);
+
+/* What those are about to give back. */
+uint64_t fgv_quota_returning(const struct fgv_quota *quota);
 
 #endif

@@ -14,6 +14,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
 	fgv_stall_init(&session->stall);
+	fgv_room_init(&session->room);
 	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
 	fgv_mapped_init(&session->mapped);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
@@ -51,6 +52,7 @@ static void remove_all(struct fgv_session *session)
 void fgv_session_fini(struct fgv_session *session)
 {
 	fgv_held_fini(&session->held);
+	fgv_room_fini(&session->room);
 	fgv_stall_fini(session);
 	fgv_waits_fini(session);
 	fgv_loans_fini(session);

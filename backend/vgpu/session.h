@@ -16,6 +16,7 @@
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/quota.h"
+#include "backend/vgpu/room.h"
 #include "backend/vgpu/stall.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
@@ -57,6 +58,7 @@ struct fgv_session {
 	struct fgv_gate gate;
 	struct fgv_held held;
 	struct fgv_stall stall;
+	struct fgv_room room;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	uint64_t image_bytes;	    /* of the modules that are loaded */

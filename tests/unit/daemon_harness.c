@@ -267,7 +267,7 @@ void guest_receive(int fd, struct guest_answer *answer)
 	*answer = (struct guest_answer){0};
 	len = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	ck_assert_msg(len >= 0 || errno == ECONNRESET, "no answer: %s", strerror(errno));
-	answer->closed = len <= 0;
+	answer->closed = len <= 0 || answer->welcome.type == FGV_MSG_END;
 	if (answer->closed)
 		return;
 	ck_assert_int_eq(len, sizeof(answer->welcome));
@@ -307,12 +307,36 @@ int guest_open(const struct daemon *daemon, const char *vm, const char *program,
 	return fd;
 }
 
+/* The reason is left empty where none comes. */
+static void await_end(int fd, struct fgv_msg_end *end)
+{
+	ssize_t len = recv(fd, end, sizeof(*end), 0);
+
+	if (len == (ssize_t)sizeof(*end) && end->type == FGV_MSG_END) {
+		struct fgv_msg_end more;
+
+		do {
+			len = recv(fd, &more, sizeof(more), 0);
+		} while (len == (ssize_t)sizeof(more) && more.type == FGV_MSG_END);
+	} else {
+		end->text[0] = '\0';
+	}
+	ck_assert_msg(len == 0 || (len < 0 && errno == ECONNRESET), "the connection goes on");
+}
+
 void guest_await_end(int fd)
 {
-	char byte;
-	ssize_t len = recv(fd, &byte, 1, 0);
+	struct fgv_msg_end end;
 
-	ck_assert_msg(len == 0 || (len < 0 && errno == ECONNRESET), "the connection goes on");
+	await_end(fd, &end);
+}
+
+void guest_await_reason(int fd, const char *text)
+{
+	struct fgv_msg_end end;
+
+	await_end(fd, &end);
+	ck_assert_msg(strstr(end.text, text) != NULL, "%s", end.text);
 }
 
 void guest_expect_refusal(const struct daemon *daemon, const char *vm, uint32_t status,

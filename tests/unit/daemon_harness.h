@@ -61,7 +61,7 @@ int guest_connect(const struct daemon *daemon);
 void guest_send_hello(int fd, const char *vm, const char *program);
 
 struct guest_answer {
-	bool closed; /* the connection ended without a welcome */
+	bool closed; /* the connection ended, or says that it will, without a welcome */
 	struct fgv_msg_welcome welcome;
 	int fds[2];
 	int fd_count;
@@ -72,8 +72,9 @@ void guest_close(int fd, struct guest_answer *answer);
 /* A session that is up: its connection. @answer may be NULL. */
 int guest_open(const struct daemon *daemon, const char *vm, const char *program,
 	       struct guest_answer *answer);
-/* Waits for the end of a connection. */
+/* Waits for the end of a connection; and for one before which it is said why, with @text in it. */
 void guest_await_end(int fd);
+void guest_await_reason(int fd, const char *text);
 
 /* Connects, says hello, and must be refused with @status and a text with @text in it. */
 void guest_expect_refusal(const struct daemon *daemon, const char *vm, uint32_t status,

@@ -23,7 +23,8 @@
 #define TWO_VMS                                                                                    \
 	"gpu = \"soft\"; window = \"8M\"; lanes = 4;\n"                                            \
 	"vms = ( { name = \"a\"; users = [\"0\"]; sessions = 2; },\n"                              \
-	"        { name = \"b\"; users = [\"65534\"]; } );\n"
+	"        { name = \"b\"; users = [\"65534\"]; },\n"                                         \
+	"        { name = \"single\"; users = [\"0\"]; sessions = 1; } );\n"
 
 #define NOBODY	 65534
 #define STRANGER 54321
@@ -72,7 +73,7 @@ START_TEST(session_gets_what_it_needs)
 	ck_assert_int_eq(write(answer.fds[1], &rings, sizeof(rings)), sizeof(rings));
 	guest_close(fd, &answer);
 	daemon_await_log(&server, "vm a, program \"matmul\": ended with status 0");
-	daemon_await_log(&server, "7 requests, 5 round trips, 3 launches, 4096 bytes in use; "
+	daemon_await_log(&server, "7 requests, 5 round trips, 3 launches; "
 				  "GPU 0.000 s in 0 grants, 0.000 ms overrun, waits p50 0.000 ms "
 				  "p99 0.000 ms, 0 stalls");
 }
@@ -185,10 +186,10 @@ START_TEST(descriptors_with_the_hello)
 	guest_receive(fd, &answer);
 	ck_assert_uint_eq(answer.welcome.status, 0);
 	/*
-	 * Six more than before: the session's control socket, the two bells of its grant and of
-	 * its seat at the soft GPU's engine, and the folder of the program's threads.
+	 * Seven more than before: the connection, the session's control socket, the two bells of
+	 * its grant and of its seat at the soft GPU's engine, and the folder of the program's threads.
 	 */
-	AWAIT(daemon_descriptors(&server) == descriptors + 6);
+	AWAIT(daemon_descriptors(&server) == descriptors + 7);
 	guest_close(fd, &answer);
 }
 END_TEST
@@ -256,6 +257,24 @@ START_TEST(sessions_are_limited)
 }
 END_TEST
 
+/* A session whose program has gone counts until it is over, and is waited for. */
+START_TEST(ending_session_is_waited_for)
+{
+	int fd, left;
+
+	close(guest_open(&server, "single", "stubborn", NULL));
+	left = guest_connect(&server);
+	guest_send_hello(left, "single", "impatient");
+	close(left);
+	fd = guest_open(&server, "single", "p", NULL);
+	daemon_await_log(&server, "program \"stubborn\": killed by signal 9 (Killed), as it did not "
+				  "end after its program, after ");
+	guest_expect_refusal(&server, "single", CUDA_ERROR_DEVICE_UNAVAILABLE, "as many as it may");
+	ck_assert_uint_eq(daemon_count_log(&server, "impatient"), 0);
+	close(fd);
+}
+END_TEST
+
 /* The process that serves the session whose program is called @name. */
 static pid_t session_process(const char *name)
 {
@@ -275,7 +294,7 @@ START_TEST(killed_session_ends_the_connection)
 	int fd = guest_open(&server, "a", "victim", NULL);
 
 	ck_assert_int_eq(kill(session_process("victim"), SIGKILL), 0);
-	guest_await_end(fd);
+	guest_await_reason(fd, "its process on the host was killed by signal 9 (Killed)");
 	close(fd);
 	daemon_await_log(&server, "program \"victim\": killed by signal 9");
 	ck_assert_int_eq(kill(session_process("bystander"), 0), 0);
@@ -418,6 +437,7 @@ static TCase *served_tests(void)
 	tcase_add_test(tcase, descriptors_with_the_hello);
 	tcase_add_test(tcase, users_are_told_apart);
 	tcase_add_test(tcase, sessions_are_limited);
+	tcase_add_test(tcase, ending_session_is_waited_for);
 	tcase_add_test(tcase, killed_session_ends_the_connection);
 	tcase_add_loop_test(tcase, session_that_fails_at_once, 0, 2);
 	tcase_add_test(tcase, guest_dies_at_each_stage);

@@ -27,10 +27,11 @@ START_TEST(end_takes_the_sessions_along)
 	fds[1] = guest_open(&server, "a", "stubborn", NULL);
 	fds[2] = guest_connect(&server);
 	daemon_stop(&server); /* reports its sessions as reaped, or it would not end with 0 */
-	for (int i = 0; i < 3; i++) {
-		guest_await_end(fds[i]);
+	guest_await_reason(fds[0], "the host's daemon is ending");
+	guest_await_reason(fds[1], "the host's daemon is ending");
+	guest_await_end(fds[2]);
+	for (int i = 0; i < 3; i++)
 		close(fds[i]);
-	}
 }
 END_TEST
 
@@ -69,11 +70,10 @@ START_TEST(hung_session)
 	daemon_start(&server, TWO_VMS_AND_NO_PATIENCE);
 	first = guest_open(&server, "a", "greedy", NULL);
 	second = guest_open(&server, "b", "greedy", NULL);
-	guest_await_end(first);
-	daemon_await_log(&server, "error: session 1: vm a, program \"greedy\": killed: it does not "
-				  "give the GPU back");
+	guest_await_reason(first, "the host has ended it: it does not give the GPU back");
 	line = daemon_await_log(&server, "session 1: vm a, program \"greedy\": killed by signal 9 "
-					 "(Killed) as it did not give the GPU back after ");
+					 "(Killed), as it does not give the GPU back (key \"hang\"), "
+					 "after ");
 	ck_assert_ptr_nonnull(strstr(line, " in 1 grants, "));
 	close(first);
 	close(second);
@@ -90,10 +90,10 @@ START_TEST(forged_grant)
 
 	daemon_start(&server, TWO_VMS_AND_NO_PATIENCE);
 	fd = guest_open(&server, "a", "forger", NULL);
-	guest_await_end(fd);
+	guest_await_reason(fd, "it took a grant that it was not given");
 	close(fd);
-	daemon_await_log(&server, "killed: it took a grant that it was not given");
-	daemon_await_log(&server, "program \"forger\": killed by signal 9 (Killed) after ");
+	daemon_await_log(&server, "program \"forger\": killed by signal 9 (Killed), as it took a "
+				  "grant that it was not given, after ");
 	daemon_stop(&server);
 }
 END_TEST

@@ -20,7 +20,7 @@ START_TEST(who_is_alone_has_no_limit)
 	ck_assert_uint_eq(fake_limit(&one), FGV_GRANT_NO_LIMIT);
 	ck_assert_uint_eq(one.grant->flags, 0);
 	fgv_gpusched_session_stats(one.session, &stats);
-	ck_assert(stats.holding && !stats.waiting && !stats.hung);
+	ck_assert(stats.holding && !stats.waiting && !stats.killed_for);
 	ck_assert_uint_eq(stats.sched.grants, 1);
 	fake_give_back(&one, false);
 	do

@@ -31,7 +31,7 @@ START_TEST(killed_holder_is_charged)
 	ck_assert_int_eq(fake_detach(&one, &last), SIGKILL);
 	/* It has reported nothing. */
 	ck_assert_uint_ge(last.sched.gpu_ns, SLICE_NS);
-	ck_assert(!last.hung);
+	ck_assert_ptr_null(last.killed_for);
 	ck_assert_uint_ge(gpusched_used_ns(vgpus[0]), SLICE_NS);
 	AWAIT_STATE(&two, BUSY);
 	ck_assert_int_eq(fake_detach(&two, NULL), 0);
@@ -63,7 +63,7 @@ START_TEST(hung_holder_is_killed)
 	/* Not before it is gone: it may have work on the GPU still. */
 	ck_assert_int_eq(fake_state(&two), FGV_GRANT_NONE);
 	ck_assert_int_eq(fake_detach(&one, &last), SIGKILL);
-	ck_assert(last.hung);
+	ck_assert_str_eq(last.killed_for, "it does not give the GPU back (key \"hang\")");
 	ck_assert_uint_ge(last.sched.gpu_ns, SLICE_NS + FGV_NS_PER_MS);
 	AWAIT_STATE(&two, BUSY);
 	ck_assert_int_eq(fake_detach(&two, NULL), 0);

@@ -51,6 +51,32 @@ START_TEST(counts_all_sessions)
 }
 END_TEST
 
+/* What a session that is ending has will be free; what this one has won't. */
+START_TEST(tells_who_is_ending)
+{
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 4), 0);
+	ck_assert(!fgv_quota_others(&quota));
+	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+	ck_assert(fgv_quota_others(&quota));
+	ck_assert_uint_eq(quota.refused, 0);
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2), -ENOMEM);
+	ck_assert_uint_eq(quota.refused, QUOTA / 2);
+	accounts.ending = UINT64_C(1) << 3;
+	ck_assert_uint_eq(fgv_quota_ending(&quota), 0);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 4);
+	accounts.ending |= UINT64_C(1) << (FGV_SESSIONS_MAX - 1);
+	ck_assert_uint_eq(fgv_quota_ending(&quota), UINT64_C(1) << (FGV_SESSIONS_MAX - 1));
+	ck_assert(!fgv_quota_would_fit(&quota, QUOTA / 2, 0));
+	ck_assert(fgv_quota_would_fit(&quota, 3 * QUOTA / 4, UINT64_MAX));
+	ck_assert(!fgv_quota_would_fit(&quota, 3 * QUOTA / 4 + 1, UINT64_MAX));
+	ck_assert(!fgv_quota_would_fit(&quota, UINT64_MAX, UINT64_MAX));
+	ck_assert_uint_eq(fgv_quota_left(&quota), 3 * QUOTA / 4);
+	ck_assert_uint_eq(fgv_quota_returning(&quota), QUOTA / 2);
+	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA + 1), -ENOMEM);
+	ck_assert_uint_eq(quota.refused, UINT64_MAX);
+}
+END_TEST
+
 START_TEST(refuses_sizes_that_overflow)
 {
 	static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 511, UINT64_MAX - QUOTA,
@@ -137,6 +163,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, allows_all_of_it_and_no_more);
 	tcase_add_test(tcase, counts_all_sessions);
+	tcase_add_test(tcase, tells_who_is_ending);
 	tcase_add_test(tcase, refuses_sizes_that_overflow);
 	tcase_add_test(tcase, remembers_allocations);
 	tcase_add_test(tcase, leaves_nothing_behind);

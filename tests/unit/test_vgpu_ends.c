@@ -183,6 +183,21 @@ START_TEST(keeps_a_fault)
 }
 END_TEST
 
+/* Alone in its context it does not look for faults any more when its program has gone. */
+START_TEST(leaves_at_once)
+{
+	unsigned lines;
+
+	vgpu_spawn(&vgpu);
+	vgpu.leaves_at_once = true;
+	vgpu_begin(&vgpu);
+	vgpu_launch(&vgpu, vgpu_must_get(&vgpu, wild_ptx, "wild"), 1, NULL, 0);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_ILLEGAL_ADDRESS);
+	ck_assert_int_eq(vgpu_hang_up(&vgpu, &lines), EXIT_SUCCESS);
+	ck_assert_uint_le(lines, 1);
+}
+END_TEST
+
 /* More calls than there is room for replies, none of which can be given yet. */
 START_TEST(ends_over_too_many_calls)
 {
@@ -241,6 +256,7 @@ int main(void)
 	tcase_add_test(tests, ends_with_the_daemon);
 	tcase_add_loop_test(tests, ends_over_a_kernel_without_end, 0, 2);
 	tcase_add_test(tests, keeps_a_fault);
+	tcase_add_test(tests, leaves_at_once);
 	tcase_add_test(tests, ends_over_too_many_calls);
 	tcase_add_loop_test(tests, says_why_it_cannot_begin, 0, 3);
 	suite_add_tcase(suite, tests);

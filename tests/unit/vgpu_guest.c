@@ -177,7 +177,11 @@ static bool await_input(struct vgpu *vgpu, int fd)
 
 void vgpu_send_prepare(struct vgpu *vgpu, uint64_t memory_bytes)
 {
-	const struct fgv_prepare prepare = {.soft = 1, .soft_memory_bytes = memory_bytes};
+	const struct fgv_prepare prepare = {
+		.soft = 1,
+		.soft_memory_bytes = memory_bytes,
+		.shares_context = !vgpu->leaves_at_once,
+	};
 
 	send_fds(vgpu->control_fd, &prepare, sizeof(prepare), vgpu->seat_fds, FGV_SEAT_FDS);
 }
@@ -255,15 +259,20 @@ static void attach_lane(struct vgpu *vgpu, uint32_t number)
 	ck_assert_uint_eq(vgpu_send_lane(vgpu, number, lane->doorbell_fd), CUDA_SUCCESS);
 }
 
-void vgpu_start(struct vgpu *vgpu)
+void vgpu_begin(struct vgpu *vgpu)
 {
-	vgpu_spawn(vgpu);
 	vgpu_send_prepare(vgpu, VGPU_MEMORY);
 	vgpu_send_setup(vgpu, NULL);
 	vgpu_read_welcome(vgpu);
 	ck_assert_msg(vgpu->welcome.status == CUDA_SUCCESS, "refused: %s", vgpu->welcome.text);
 	for (uint32_t i = 0; i < VGPU_LANES; i++)
 		attach_lane(vgpu, i);
+}
+
+void vgpu_start(struct vgpu *vgpu)
+{
+	vgpu_spawn(vgpu);
+	vgpu_begin(vgpu);
 }
 
 void vgpu_wake(struct vgpu *vgpu)

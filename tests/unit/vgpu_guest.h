@@ -2,6 +2,8 @@
  * Starts the real fairgv-vgpu on a soft GPU, as the daemon does, and speaks with it as a
  * guest does, but at the level of slots: so that what is sent can be wrong. Everything that
  * can go wrong on this side fails the test.
+ *
+ * It is told that it shares its context, since then it takes all down in order at its end.
  */
 #ifndef FGV_TESTS_VGPU_GUEST_H
 #define FGV_TESTS_VGPU_GUEST_H
@@ -39,6 +41,7 @@ struct vgpu {
 	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, log_fd;
 	int seat_fds[FGV_SEAT_FDS];
 	int grant_fd, grant_bell_fd, sched_bell_fd;
+	bool leaves_at_once; /* it has its context for itself; set before the order is sent */
 	struct fgv_window window;
 	struct fgv_msg_welcome welcome;
 	struct fgv_accounts *accounts;
@@ -59,7 +62,8 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup);
 void vgpu_read_welcome(struct vgpu *vgpu);
 /* Sends a lane message with @fd (-1: none); the acknowledgement's status. */
 uint32_t vgpu_send_lane(struct vgpu *vgpu, uint32_t lane, int fd);
-/* All of that, with all lanes attached. */
+/* All of that after vgpu_spawn(), with all lanes attached; and with it. */
+void vgpu_begin(struct vgpu *vgpu);
 void vgpu_start(struct vgpu *vgpu);
 
 /*
