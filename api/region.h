@@ -66,8 +66,8 @@ struct fgv_region_slot {
 	uint32_t state;	 /* enum fgv_region_state */
 	uint32_t answer; /* serial of the request that it answers */
 	uint32_t reserved0[14];
-	struct fgv_msg_welcome welcome; /* with READY and REFUSED */
-	uint8_t reserved1[72];
+	struct fgv_msg_welcome welcome; /* with READY and REFUSED; with GONE its text says why */
+	uint8_t reserved1[64];
 	/* The guest's half. */
 	uint32_t request; /* enum fgv_region_request */
 	uint32_t serial;

@@ -154,10 +154,12 @@ struct fgv_msg_welcome {
 	uint64_t arena_off;
 	uint64_t arena_len;
 	uint64_t staging_len;
+	uint32_t is_substitute;	/* 1: the GPU is the soft one, as the host has found no other */
+	uint32_t reserved;
 	char vm[FGV_NAME_MAX];
 	char text[256];		/* why not, where status is not 0; else the device's name */
 };
-_Static_assert(sizeof(struct fgv_msg_welcome) == 376, "wire");
+_Static_assert(sizeof(struct fgv_msg_welcome) == 384, "wire");
 
 struct fgv_msg_lane {
 	uint32_t type;

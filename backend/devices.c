@@ -163,8 +163,11 @@ static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choi
 	add_soft_devices(devices, soft_count);
 	if (choice->kind == FGV_GPU_SOFT)
 		snprintf(text, len, "using the soft GPU: configured");
-	else
-		snprintf(text, len, "using the soft GPU: no CUDA device: %s", probe->why);
+	if (choice->kind == FGV_GPU_SOFT)
+		return 0;
+	snprintf(text, len, "using the soft GPU: no CUDA device: %s", probe->why);
+	for (size_t i = 0; i < devices->count; i++)
+		devices->list[i].is_substitute = true;
 	return 0;
 }
 

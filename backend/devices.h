@@ -17,6 +17,7 @@ struct fgv_gpusched;
 
 struct fgv_device {
 	bool soft;
+	bool is_substitute; /* soft, since no other GPU was found */
 	unsigned ordinal;
 	char name[256];
 	struct fgv_gpusched *sched;  /* NULL: does not run */
@@ -45,6 +46,12 @@ void fgv_devices_fini(struct fgv_devices *devices);
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config);
 /* Stops them; no VM has a share any more, and no process a seat. */
 void fgv_devices_stop(struct fgv_devices *devices);
+
+/* Whether they stand in for a GPU that was not found. */
+static inline bool fgv_devices_are_substitutes(const struct fgv_devices *devices)
+{
+	return devices->count && devices->list[0].is_substitute;
+}
 
 /* Process @pid, which used @device, has ended. */
 void fgv_device_forget(const struct fgv_device *device, pid_t pid);

@@ -227,6 +227,7 @@ static int start_vms(void)
 static int start_config(const struct fgv_backend_options *options)
 {
 	char why[1024], choice[512];
+	bool is_news;
 	int ret;
 
 	if (options->config_path)
@@ -250,13 +251,15 @@ static int start_config(const struct fgv_backend_options *options)
 		fgv_config_fini(&backend.config);
 		return ret;
 	}
+	/* To the program of a private daemon its library says so. */
+	is_news = fgv_devices_are_substitutes(&backend.devices) && options->private_fd < 0;
 	/* It has one program, which begins at once. */
 	if (options->private_fd >= 0)
 		backend.config.warm = 0;
 	if (options->check)
 		printf("OK: VMs: %zu; %s\n", backend.config.vm_count, choice);
 	else
-		fgv_info("%s", choice);
+		fgv_log(is_news ? FGV_LOG_WARNING : FGV_LOG_INFO, "%s", choice);
 	return 0;
 }
 
@@ -480,5 +483,9 @@ int main(int argc, char **argv)
 	if (!options.check)
 		ret = run(&options);
 	end_config();
-	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (ret)
+		return EXIT_FAILURE;
+	return options.private_fd >= 0 && !options.check && !backend.sessions.last_number
+		       ? FGV_EXIT_UNUSED
+		       : EXIT_SUCCESS;
 }

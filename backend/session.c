@@ -155,6 +155,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.slice_ns = sessions->config->slice_ns,
 		.idle_ns = sessions->config->idle_ns,
 		.lanes = layout->lanes,
+		.is_substitute = session->vm->device->is_substitute,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", session->vm->config->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

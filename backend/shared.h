@@ -22,6 +22,9 @@
 /* Its exit status where the guest has ended and the GPU context has had a fault. */
 #define FGV_EXIT_FAULT 2
 
+/* The exit status of a private daemon that has had no session. */
+#define FGV_EXIT_UNUSED 3
+
 /*
  * What would fail only because a session of the same VM has not quite ended waits for that end,
  * for so long at most. The daemon kills what takes longer to end, a little earlier.
@@ -68,7 +71,7 @@ struct fgv_setup {
 	uint64_t slice_ns;		/* without a limit: work unfinished on the GPU at most */
 	uint64_t idle_ns;		/* a grant is given back after this time without work */
 	uint32_t lanes;
-	uint32_t reserved;
+	uint32_t is_substitute;		/* for the welcome */
 };
 
 /*

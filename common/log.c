@@ -23,9 +23,11 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 void fgv_log_init(const char *name)
 {
-	const char *wanted = getenv("FAIRGV_LOG");
+	const char *quiet = getenv("FAIRGV_QUIET"), *wanted = getenv("FAIRGV_LOG");
 
 	snprintf(logger.name, sizeof(logger.name), "%s", name);
+	if (quiet && *quiet && strcmp(quiet, "0") != 0)
+		logger.level = FGV_LOG_ERROR;
 	for (int i = FGV_LOG_ERROR; wanted && i <= FGV_LOG_DEBUG; i++) {
 		if (!strcmp(wanted, level_names[i]))
 			logger.level = (enum fgv_log_level)i;

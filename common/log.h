@@ -16,7 +16,7 @@ enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG
 /*
  * @name goes in front of each line and is copied (63 characters are kept). The
  * level is INFO unless the environment variable FAIRGV_LOG says error, warning,
- * info or debug.
+ * info or debug; with FAIRGV_QUIET it is ERROR, unless FAIRGV_LOG says otherwise.
  */
 void fgv_log_init(const char *name);
 

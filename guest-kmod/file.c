@@ -143,6 +143,20 @@ static long ioctl_counts(struct fairgv_device *dev, struct fairgv_counts __user 
 	return copy_to_user(user, &counts, sizeof(counts)) ? -EFAULT : 0;
 }
 
+static long ioctl_end(struct fairgv_file *file, struct fairgv_end __user *user)
+{
+	struct fairgv_window *window = window_of(file);
+	struct fairgv_end end;
+	int err;
+
+	if (!window)
+		return -ENXIO;
+	err = fairgv_slot_end(window, &end);
+	if (err)
+		return err;
+	return copy_to_user(user, &end, sizeof(end)) ? -EFAULT : 0;
+}
+
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	struct fairgv_file *file = filp->private_data;
@@ -156,6 +170,8 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return ioctl_lane(file, (struct fairgv_lane __user *)arg);
 	case FAIRGV_IOC_COUNTS:
 		return ioctl_counts(file->dev, (struct fairgv_counts __user *)arg);
+	case FAIRGV_IOC_END:
+		return ioctl_end(file, (struct fairgv_end __user *)arg);
 	default:
 		return -ENOTTY;
 	}

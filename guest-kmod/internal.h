@@ -122,6 +122,8 @@ void fairgv_slot_close_all(struct fairgv_device *dev);
 void fairgv_slot_look_for_host(struct fairgv_device *dev);
 /* Whether the session goes on: 0, -EPIPE, or -ENODEV without a device. Any context. */
 int fairgv_slot_check(struct fairgv_window *window);
+/* Why the session has ended: 0, -ENODATA where that is not known, or -ENODEV. */
+int fairgv_slot_end(struct fairgv_window *window, struct fairgv_end *end);
 
 /*
  * bell.c: the eventfds of a window's lanes. Adding takes a reference; -EBUSY where the

@@ -14,6 +14,8 @@
 #include <linux/string.h>
 
 static_assert(sizeof(struct fgv_msg_welcome) == FAIRGV_WELCOME_LEN);
+static_assert(FGV_END_TEXT_MAX == sizeof_field(struct fairgv_end, text));
+static_assert(FGV_END_TEXT_MAX <= sizeof_field(struct fgv_msg_welcome, text));
 static_assert(sizeof_field(struct fgv_msg_hello, program) == FAIRGV_PROGRAM_MAX);
 
 void fairgv_slot_init(struct fairgv_device *dev)
@@ -231,6 +233,25 @@ int fairgv_slot_check(struct fairgv_window *window)
 	if (host_has_gone(window->dev) || READ_ONCE(window->slot->state) != FGV_SLOT_READY)
 		err = -EPIPE;
 	fairgv_device_leave(window->dev, idx);
+	return err;
+}
+
+int fairgv_slot_end(struct fairgv_window *window, struct fairgv_end *end)
+{
+	const struct fgv_region_slot *slot = window->slot;
+	int idx, err = 0;
+
+	if (!fairgv_device_enter(window->dev, &idx))
+		return -ENODEV;
+	/* Pairs with the host's release: the text is there. */
+	if (virt_load_acquire(&slot->state) == FGV_SLOT_GONE)
+		memcpy(end->text, slot->welcome.text, sizeof(end->text));
+	else
+		err = -ENODATA;
+	fairgv_device_leave(window->dev, idx);
+	if (!err && !end->text[0])
+		err = -ENODATA;
+	end->text[sizeof(end->text) - 1] = '\0';
 	return err;
 }
 

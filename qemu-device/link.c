@@ -5,12 +5,15 @@
 #include "qemu-device/link.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include "backend/fds.h"
 #include "qemu-device/slots.h"
 
 /* Lane messages that are not acknowledged yet: both sides' sockets have room for these. */
 #define LANES_AHEAD 16
+/* Messages that are looked through for the one that says why a session ends. */
+#define DRAINED_MAX 64
 
 /* The one eventfd of the window wakes all of its lanes' threads. */
 static int send_lanes(struct fgv_slots_entry *entry)
@@ -33,14 +36,48 @@ static int send_lanes(struct fgv_slots_entry *entry)
 	return 0;
 }
 
+/* Any message of the process's. */
+union message {
+	struct fgv_msg_welcome welcome;
+	struct fgv_msg_lane lane;
+	struct fgv_msg_end end;
+};
+
+/*
+ * Its length, 0 or less as of recv(). The kernel closes descriptors that come with it, as there
+ * is no room for them. What says why the session ends is kept, the first of them.
+ */
+static ssize_t receive(struct fgv_slots_entry *entry, union message *message)
+{
+	ssize_t len = recv(entry->link.fd, message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (len == sizeof(message->end) && message->end.type == FGV_MSG_END && !*entry->end) {
+		memcpy(entry->end, message->end.text, sizeof(entry->end));
+		entry->end[sizeof(entry->end) - 1] = '\0';
+	}
+	return len;
+}
+
+void fgv_link_drain(struct fgv_slots_entry *entry)
+{
+	union message message;
+
+	for (int i = 0; i < DRAINED_MAX && !*entry->end; i++) {
+		/* The other end's may be an error of this one, once. */
+		if (receive(entry, &message) <= 0 && errno != ECONNRESET)
+			break;
+	}
+}
+
 static int read_welcome(struct fgv_slots_entry *entry)
 {
 	struct fgv_msg_welcome *welcome = &entry->welcome;
-	/* The kernel closes descriptors that come with it, as there is no room for them. */
-	ssize_t len = recv(entry->link.fd, welcome, sizeof(*welcome), MSG_DONTWAIT | MSG_TRUNC);
+	union message message = {0};
+	ssize_t len = receive(entry, &message);
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return FGV_LINK_WAITING;
+	*welcome = message.welcome;
 	if (len != sizeof(*welcome) || welcome->type != FGV_MSG_WELCOME ||
 	    welcome->version != FGV_WIRE_VERSION)
 		return -EPROTO;
@@ -54,14 +91,15 @@ static int read_welcome(struct fgv_slots_entry *entry)
 
 static int read_lane(struct fgv_slots_entry *entry)
 {
-	struct fgv_msg_lane message;
-	ssize_t len = recv(entry->link.fd, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+	union message message;
+	const struct fgv_msg_lane *lane = &message.lane;
+	ssize_t len = receive(entry, &message);
 	int ret;
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return FGV_LINK_WAITING;
-	if (len != sizeof(message) || message.type != FGV_MSG_LANE || message.status ||
-	    message.lane != entry->lanes_attached || message.lane >= entry->lanes_sent)
+	if (len != sizeof(*lane) || lane->type != FGV_MSG_LANE || lane->status ||
+	    lane->lane != entry->lanes_attached || lane->lane >= entry->lanes_sent)
 		return -EPROTO;
 	entry->lanes_attached++;
 	ret = send_lanes(entry);

@@ -21,4 +21,7 @@ enum fgv_link_news {
  */
 int fgv_link_read(struct fgv_slots_entry *entry);
 
+/* Before the link is given up: takes what is still to be read of why the session ends. */
+void fgv_link_drain(struct fgv_slots_entry *entry);
+
 #endif

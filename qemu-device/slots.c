@@ -106,15 +106,26 @@ static void hang_up(struct fgv_slots_entry *entry)
 	entry->link.fd = -1;
 }
 
+static void show_reason(struct fgv_slots_entry *entry)
+{
+	struct fgv_region_slot *slot = fgv_region_slot(entry->slots->scope.region, entry->window);
+
+	memset(slot->welcome.text, 0, sizeof(slot->welcome.text));
+	memcpy(slot->welcome.text, entry->end, strnlen(entry->end, sizeof(entry->end)));
+}
+
 /* The session has ended, or is about to: by itself, or since the daemon does. */
 static void end_session(struct fgv_slots_entry *entry)
 {
+	if (entry->link.fd >= 0)
+		fgv_link_drain(entry);
 	hang_up(entry);
 	if (entry->phase == FGV_PHASE_STARTING) {
 		refuse(entry, CUDA_ERROR_OPERATING_SYSTEM,
-		       "the session has ended before it began; the host's log says why");
+		       *entry->end ? entry->end : "the session has ended before it began");
 	} else if (entry->phase == FGV_PHASE_READY) {
 		entry->phase = FGV_PHASE_OVER;
+		show_reason(entry);
 		show_state(entry, FGV_SLOT_GONE);
 		ring(entry->slots, 1 + entry->window);
 	}
@@ -208,6 +219,7 @@ static void open_slot(struct fgv_slots_entry *entry, const struct request *reque
 	memset(hello.vm, 0, sizeof(hello.vm)); /* which VM it is is known */
 	entry->serial = request->serial;
 	entry->is_welcome = false;
+	entry->end[0] = '\0';
 	entry->lanes_sent = 0;
 	entry->lanes_attached = 0;
 	status = fgv_hello_check(&hello, sizeof(hello), text, sizeof(text));

@@ -46,6 +46,7 @@ struct fgv_slots_entry {
 	bool is_welcome;  /* it has come */
 	uint32_t lanes_sent, lanes_attached;
 	struct fgv_msg_welcome welcome;
+	char end[FGV_END_TEXT_MAX]; /* why it has ended, as far as the process says */
 };
 
 /* What the slots are for. All of it outlives them. */

@@ -1,7 +1,7 @@
 /*
  * fairgv-run: runs a CUDA program under FairGV. Where a daemon answers, the program
- * is told where it is and takes this process over; where none does, a private one is
- * started for this run (run_private.c). In a guest with a FairGV device the program
+ * is told where it is and takes this process over; where none is expected and none does, a
+ * private one is started for this run (run_private.c). In a guest with a FairGV device the program
  * finds that by itself.
  *
  * Exit status: the program's, 128 and the signal where one killed it, 127 where it
@@ -34,6 +34,8 @@ static const char usage[] =
 	"  --config FILE   start a private daemon with this configuration\n"
 	"  --socket PATH   the daemon's socket ($FAIRGV_SOCKET; none where there is\n"
 	"                  " DEVICE_NAME "; " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
+	"  --private       start a private daemon, whatever runs here\n"
+	"  --quiet         print no line of FairGV's own but errors ($FAIRGV_QUIET)\n"
 	"  --stats         print what the program asked of the GPU when it ends\n"
 	"  --version       print the version\n"
 	"  --help          print this\n";
@@ -44,6 +46,8 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 		{"vm", required_argument, NULL, 'm'},
 		{"config", required_argument, NULL, 'c'},
 		{"socket", required_argument, NULL, 's'},
+		{"private", no_argument, NULL, 'p'},
+		{"quiet", no_argument, NULL, 'q'},
 		{"stats", no_argument, NULL, 't'},
 		FGV_OPTIONS_END,
 	};
@@ -62,6 +66,12 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 			break;
 		case 's':
 			run->socket = optarg;
+			break;
+		case 'p':
+			run->is_private = true;
+			break;
+		case 'q':
+			setenv("FAIRGV_QUIET", "1", 1);
 			break;
 		case 't':
 			setenv("FAIRGV_STATS", "1", 0);
@@ -83,9 +93,9 @@ static int check_options(const struct fgv_run *run)
 		fgv_error("--vm: a VM's name has at most %d characters", FGV_NAME_MAX - 1);
 		return -EINVAL;
 	}
-	if (run->socket && run->config_path) {
-		fgv_error("--socket is of a daemon that runs, --config for one to be started: "
-			  "not both");
+	if (run->socket && (run->config_path || run->is_private)) {
+		fgv_error("--socket is of a daemon that runs, %s for one to be started: not both",
+			  run->config_path ? "--config" : "--private");
 		return -EINVAL;
 	}
 	if (run->socket && strlen(run->socket) >= sizeof(address.sun_path)) {
@@ -109,7 +119,8 @@ static int choose(struct fgv_run *run)
 
 	if (!device && !access(DEVICE_NAME, F_OK))
 		device = DEVICE_NAME;
-	run->use_device = device && !run->socket && !run->config_path && !variable("FAIRGV_SOCKET");
+	run->use_device = device && !run->socket && !run->config_path && !run->is_private &&
+			  !variable("FAIRGV_SOCKET");
 	if (run->use_device && run->vm) {
 		fgv_error("--vm: the host knows which VM %s belongs to; --socket or --config is "
 			  "for a daemon of this machine",
@@ -202,30 +213,39 @@ int fgv_run_execute(const struct fgv_run *run)
 /* Whether the program can use a daemon that is there; else one is to be started. */
 static bool find_daemon(struct fgv_run *run, int *error)
 {
-	const char *given = run->socket;
+	const char *given = run->socket ? run->socket : variable("FAIRGV_SOCKET");
 
 	*error = 0;
-	if (run->config_path)
+	if (run->config_path || run->is_private)
 		return false;
-	if (!run->socket)
-		run->socket = variable("FAIRGV_SOCKET");
-	if (!run->socket)
-		run->socket = default_socket;
+	run->socket = given ? given : default_socket;
 	*error = probe_socket(run->socket);
 	if (*error && given)
-		fgv_error("no daemon answers at %s: %s", given, strerror(-*error));
+		fgv_error("no daemon answers at %s: %s; --private starts one for this run", given,
+			  strerror(-*error));
 	return !*error || given;
+}
+
+/* What it is told that the program may not tell: it has been replaced by then. */
+static void find_hint(struct fgv_run *run, char *text, size_t len)
+{
+	run->hint = fgv_run_hint(run, text, len);
+	if (run->hint)
+		fgv_warning("%s", run->hint);
 }
 
 int main(int argc, char **argv)
 {
 	struct fgv_run run;
+	char hint[PATH_MAX + 256];
 	int error;
 
 	fgv_log_init("fairgv-run");
 	parse_options(argc, argv, &run);
+	fgv_log_init("fairgv-run"); /* options may have changed what it goes by */
 	if (choose(&run) || check_options(&run) || find_files(&run))
 		return FGV_RUN_FAILED;
+	find_hint(&run, hint, sizeof(hint));
 	if (run.use_device)
 		return fgv_run_execute(&run);
 	if (find_daemon(&run, &error))

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Exit statuses, those of env(1) and nohup(1). */
 #define FGV_RUN_FAILED	       125
@@ -20,6 +21,8 @@ struct fgv_run {
 	const char *config_path; /* NULL: none given */
 	const char *socket;	 /* NULL: not decided, or use_device */
 	bool use_device;	 /* of a guest; the program finds it */
+	bool is_private;	 /* a daemon for this run is asked for */
+	const char *hint;	 /* why the program may never use FairGV; NULL: nothing is known */
 	char **program;		 /* its arguments, NULL at the end */
 	char library_folder[PATH_MAX + 64];
 	char backend_path[PATH_MAX + 64];
@@ -28,6 +31,12 @@ struct fgv_run {
 /* Becomes the program, with run->socket as its daemon, if set. Returns an exit status if it can't.
  */
 int fgv_run_execute(const struct fgv_run *run);
+
+/*
+ * Why @program, as it will be found in PATH and with run->library_folder before all others, does
+ * not load that libcudart, if that is so, in @text; else NULL.
+ */
+const char *fgv_run_hint(const struct fgv_run *run, char *text, size_t len);
 
 /* Runs the program beside a private daemon, and returns the exit status. */
 int fgv_run_private(struct fgv_run *run);

@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/shared.h"
 #include "common/log.h"
 
 extern char **environ;
@@ -205,12 +206,24 @@ static int start_daemon(const struct fgv_run *run, struct private_daemon *daemon
 	return ret;
 }
 
-static void end_daemon(struct private_daemon *daemon)
+/* Whether it had nothing to do. */
+static bool end_daemon(struct private_daemon *daemon)
 {
+	int status = 0;
+
 	if (daemon->lifetime_fd >= 0)
 		close(daemon->lifetime_fd);
-	while (daemon->pid && waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
+	while (daemon->pid && waitpid(daemon->pid, &status, 0) < 0 && errno == EINTR)
 		continue;
+	return daemon->pid && WIFEXITED(status) && WEXITSTATUS(status) == FGV_EXIT_UNUSED;
+}
+
+/* A program that never came, of which nothing was said before. */
+static void say_unused(const struct fgv_run *run)
+{
+	if (!run->hint)
+		fgv_warning("%s has not used FairGV: no CUDA call of it has reached our libcudart",
+			    run->program[0]);
 }
 
 static int exit_status(int status)
@@ -262,20 +275,31 @@ static int run_program(const struct fgv_run *run, struct private_daemon *daemon)
 int fgv_run_private(struct fgv_run *run)
 {
 	struct private_daemon daemon = {.lifetime_fd = -1, .signal_fd = -1};
+	bool is_ready;
 	int ret;
 
+	const char *missed = run->socket;
+
 	if (!run->config_path && run->vm && strcmp(run->vm, "default") != 0) {
-		fgv_error("no daemon answers at %s, and a private one has no VM \"%s\"",
-			  run->socket, run->vm);
+		if (missed)
+			fgv_error("no daemon answers at %s, and a private one has no VM \"%s\"",
+				  missed, run->vm);
+		else
+			fgv_error("a private daemon has no VM \"%s\": --config describes them",
+				  run->vm);
 		return FGV_RUN_FAILED;
 	}
+	if (missed)
+		fgv_warning("no daemon answers at %s: this run has a private one", missed);
 	if (take_signals(&daemon) || create_folder(&daemon))
 		return FGV_RUN_FAILED;
 	run->socket = daemon.socket;
 	ret = start_daemon(run, &daemon);
-	if (!ret)
+	is_ready = !ret;
+	if (is_ready)
 		ret = run_program(run, &daemon);
-	end_daemon(&daemon);
+	if (end_daemon(&daemon) && is_ready)
+		say_unused(run);
 	remove_folder(&daemon);
 	return ret;
 }

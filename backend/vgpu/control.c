@@ -62,6 +62,7 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 		.arena_off = setup->arena_off,
 		.arena_len = setup->arena_len,
 		.staging_len = setup->staging_len,
+		.is_substitute = setup->is_substitute,
 	};
 
 	memcpy(msg.vm, setup->vm, sizeof(msg.vm));

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "frontend/client/transport.h"
 
 CUresult fgv_connect_fail(const struct fgv_failure *failure, CUresult code, const char *format, ...)
@@ -165,5 +166,8 @@ CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len)
 	client->connection = greeting.connection;
 	client->doorbell = greeting.doorbell;
 	client->window_fd = greeting.window;
+	if (greeting.welcome.is_substitute)
+		fgv_warning("the host has no GPU: this program uses the %s, on the host's processors",
+			    greeting.welcome.text);
 	return CUDA_SUCCESS;
 }

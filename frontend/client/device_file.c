@@ -19,6 +19,7 @@
 #include "guest-kmod/uapi/fairgv.h"
 
 _Static_assert(sizeof(struct fgv_msg_welcome) == FAIRGV_WELCOME_LEN, "uapi");
+_Static_assert(sizeof(((struct fairgv_end *)NULL)->text) == FGV_END_TEXT_MAX, "uapi");
 
 static const char *device_name(void)
 {
@@ -109,8 +110,21 @@ static CUresult attach(struct fgv_client *client, uint32_t lane, int doorbell)
 	return CUDA_ERROR_UNKNOWN;
 }
 
+/* A module that is older than this library does not know the question. */
+static bool why(struct fgv_client *client, char text[FGV_END_TEXT_MAX])
+{
+	struct fairgv_end end;
+
+	if (ioctl(client->connection, FAIRGV_IOC_END, &end))
+		return false;
+	memcpy(text, end.text, sizeof(end.text));
+	text[sizeof(end.text) - 1] = '\0';
+	return true;
+}
+
 const struct fgv_transport fgv_transport_device = {
 	.greet = greet,
 	.map = map,
 	.attach = attach,
+	.why = why,
 };

@@ -16,6 +16,7 @@
 #include "frontend/client/errlog.h"
 #include "frontend/client/hostmem.h"
 #include "frontend/client/stats.h"
+#include "frontend/client/transport.h"
 #include "shmring/spin.h"
 
 static struct {
@@ -130,9 +131,13 @@ bool fgv_session_end(struct fgv_client *client, CUresult code)
 
 void fgv_session_lose(struct fgv_client *client, const char *why)
 {
+	char said[FGV_END_TEXT_MAX];
+
 	if (!fgv_session_end(client, CUDA_ERROR_LAUNCH_FAILED))
 		return;
 	__atomic_store_n(&client->lost, 1, __ATOMIC_RELAXED);
+	if (client->transport->why(client, said))
+		why = said;
 	fgv_error("the session is lost: %s; this program must be restarted", why);
 }
 

@@ -117,6 +117,15 @@ static ssize_t receive_welcome(int fd, struct fgv_msg_welcome *welcome, int fds[
 	return got;
 }
 
+/* @end: of which @len bytes came, or another message. */
+static bool is_end(struct fgv_msg_end *end, ssize_t len)
+{
+	if (len != (ssize_t)sizeof(*end) || end->type != FGV_MSG_END)
+		return false;
+	end->text[sizeof(end->text) - 1] = '\0';
+	return true;
+}
+
 static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greeting *greeting)
 {
 	int fds[FD_COUNT] = {-1, -1};
@@ -133,6 +142,9 @@ static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greet
 	if (!got)
 		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
 					"the backend has closed the connection");
+	if (is_end((struct fgv_msg_end *)&greeting->welcome, got))
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE, "%s",
+					((struct fgv_msg_end *)&greeting->welcome)->text);
 	greeting->welcome_len = (size_t)got;
 	return CUDA_SUCCESS;
 }
@@ -191,9 +203,12 @@ static CUresult receive_answer(struct fgv_client *client, uint32_t lane)
 	struct fgv_msg_lane answer;
 	ssize_t got;
 
+	/* Where the session has ended instead, the message that says why stays where it is. */
 	do {
-		got = recv(client->connection, &answer, sizeof(answer), 0);
+		got = recv(client->connection, &answer, sizeof(answer), MSG_PEEK | MSG_TRUNC);
 	} while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	if (got == (ssize_t)sizeof(answer))
+		got = recv(client->connection, &answer, sizeof(answer), 0);
 	if (got != (ssize_t)sizeof(answer) || answer.type != FGV_MSG_LANE || answer.lane != lane)
 		return CUDA_ERROR_UNKNOWN;
 	return (CUresult)answer.status;
@@ -205,8 +220,31 @@ static CUresult attach(struct fgv_client *client, uint32_t lane, int doorbell)
 						 : CUDA_ERROR_UNKNOWN;
 }
 
+/* What else the host has sent comes before it; an error of the socket, once, too. */
+static bool why(struct fgv_client *client, char text[FGV_END_TEXT_MAX])
+{
+	struct fgv_msg_end end;
+	bool is_reset = false;
+	ssize_t got;
+
+	for (;;) {
+		got = recv(client->connection, &end, sizeof(end), MSG_DONTWAIT | MSG_TRUNC);
+		if (got < 0 && errno == ECONNRESET && !is_reset) {
+			is_reset = true;
+			continue;
+		}
+		if (got <= 0)
+			return false;
+		if (is_end(&end, got))
+			break;
+	}
+	memcpy(text, end.text, sizeof(end.text));
+	return true;
+}
+
 const struct fgv_transport fgv_transport_socket = {
 	.greet = greet,
 	.map = fgv_window_map,
 	.attach = attach,
+	.why = why,
 };

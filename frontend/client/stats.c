@@ -27,19 +27,32 @@ static struct {
 	int forgotten;
 } state;
 
-void fgv_stats_unsupported(struct fgv_unsupported *unsupported)
+/* True: that was the first one. */
+static bool count(struct fgv_unsupported *unsupported)
 {
 	struct fgv_unsupported *head;
 
 	fgv_errlog_add_missing(unsupported->name);
 	if (__atomic_fetch_add(&unsupported->calls, 1, __ATOMIC_RELAXED))
-		return;
+		return false;
 	head = __atomic_load_n(&state.unsupported, __ATOMIC_RELAXED);
 	do {
 		unsupported->next = head;
 		/* Pairs with the acquire in fgv_stats_print(). */
 	} while (!__atomic_compare_exchange_n(&state.unsupported, &head, unsupported, true,
 					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	return true;
+}
+
+void fgv_stats_unsupported(struct fgv_unsupported *unsupported)
+{
+	if (count(unsupported))
+		fgv_warning("not supported: %s", unsupported->name);
+}
+
+void fgv_stats_unsupported_quietly(struct fgv_unsupported *unsupported)
+{
+	count(unsupported);
 }
 
 void fgv_stats_forget(void)

@@ -21,8 +21,10 @@ struct fgv_unsupported {
 	struct fgv_unsupported *next; /* of those with calls */
 };
 
-/* Counts a call. @unsupported lives as long as the process. */
+/* Counts a call, and warns of the first. @unsupported lives as long as the process. */
 void fgv_stats_unsupported(struct fgv_unsupported *unsupported);
+/* The same without the warning, for what may never be used. */
+void fgv_stats_unsupported_quietly(struct fgv_unsupported *unsupported);
 
 /* Prints what FAIRGV_STATS asks for. At the end of the process. */
 void fgv_stats_print(void);

@@ -37,6 +37,8 @@ struct fgv_transport {
 	 * session is gone; any other failure leaves it as it was.
 	 */
 	CUresult (*attach)(struct fgv_client *client, uint32_t lane, int doorbell);
+	/* Why the host has ended the session, if it has said so. Without waiting. */
+	bool (*why)(struct fgv_client *client, char text[FGV_END_TEXT_MAX]);
 };
 
 extern const struct fgv_transport fgv_transport_socket;

@@ -46,6 +46,7 @@ int fgv_unsupported_call(struct fgv_unsupported *unsupported);
 		".symver fgv_name_12_" #function ", " #function "@libcudart.so.12\n");
 
 /* Only counted: what was registered in vain shows when it is used. */
-#define QUIET_STUB(function) DEFINE_STUB(function, fgv_stats_unsupported(&unsupported); return 0)
+#define QUIET_STUB(function)                                                                       \
+	DEFINE_STUB(function, fgv_stats_unsupported_quietly(&unsupported); return 0)
 
 #endif

@@ -8,6 +8,7 @@
  *	ioctl(fd, FAIRGV_IOC_LANE, &lane);		an eventfd for a lane's thread
  *	write(fd, &any_u64, 8);				wakes the host's dispatcher
  *	poll(fd)					POLLHUP: the session has ended
+ *	ioctl(fd, FAIRGV_IOC_END, &end);		and why
  *
  * All is taken back when the last descriptor and mapping are gone. Every lane's eventfd is
  * signalled when the host wakes the window, and when the session ends. OPEN succeeds also
@@ -27,7 +28,7 @@
 #include <linux/types.h>
 
 #define FAIRGV_PROGRAM_MAX 64
-#define FAIRGV_WELCOME_LEN 376 /* struct fgv_msg_welcome */
+#define FAIRGV_WELCOME_LEN 384 /* struct fgv_msg_welcome */
 
 struct fairgv_open {
 	__u32 wire_version;		  /* in */
@@ -56,8 +57,14 @@ struct fairgv_counts {
 	__u64 reserved[4];
 };
 
+/* Why the session has ended; ENODATA where the host does not say, or it goes on. */
+struct fairgv_end {
+	char text[200]; /* with its NUL */
+};
+
 #define FAIRGV_IOC_OPEN	  _IOWR('G', 0, struct fairgv_open)
 #define FAIRGV_IOC_LANE	  _IOW('G', 1, struct fairgv_lane)
 #define FAIRGV_IOC_COUNTS _IOR('G', 2, struct fairgv_counts)
+#define FAIRGV_IOC_END	  _IOR('G', 3, struct fairgv_end)
 
 #endif

@@ -251,8 +251,8 @@ def set_takes_effect():
 
 def private_daemon():
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "FAIRGV_SOCKET": f"{folder}/nobody"}
-        with subprocess.Popen([RUN, BUILD / MATMUL, *map(str, FOREVER)], env=environment,
+        environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
+        with subprocess.Popen([RUN, "--private", BUILD / MATMUL, *map(str, FOREVER)], env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
             try:
                 sockets = pathlib.Path(folder)

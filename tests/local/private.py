@@ -10,7 +10,7 @@ from harness import BUILD, RUN, PATIENCE_S, expect, main, wait_until
 
 
 def environment(folder):
-    return {**os.environ, "XDG_RUNTIME_DIR": folder, "FAIRGV_SOCKET": f"{folder}/nobody"}
+    return {**os.environ, "XDG_RUNTIME_DIR": folder}
 
 
 def descendants(pid):
@@ -28,7 +28,7 @@ def descendants(pid):
 
 def leaves_nothing():
     with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run([RUN, BUILD / "workloads/vecadd"], env=environment(folder),
+        run = subprocess.run([RUN, "--private", BUILD / "workloads/vecadd"], env=environment(folder),
                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         expect(run.returncode == 0 and "verified=yes" in run.stdout, run.stdout + run.stderr)
         expect(not os.listdir(folder), f"left behind: {os.listdir(folder)}")
@@ -36,14 +36,14 @@ def leaves_nothing():
 
 def passes_the_status_on():
     with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.run([RUN, "--", "sh", "-c", "exit 7"], env=environment(folder),
+        run = subprocess.run([RUN, "--private", "--", "sh", "-c", "exit 7"], env=environment(folder),
                              timeout=PATIENCE_S, check=False)
         expect(run.returncode == 7, f"status {run.returncode}")
 
 
 def killed_takes_the_daemon_along():
     with tempfile.TemporaryDirectory() as folder:
-        with subprocess.Popen([RUN, BUILD / "workloads/matmul", "--iterations", "1000000"],
+        with subprocess.Popen([RUN, "--private", BUILD / "workloads/matmul", "--iterations", "1000000"],
                               env=environment(folder), stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as run:
             wait_until(lambda: len(descendants(run.pid)) >= 3, "program, daemon and vGPU process")

@@ -519,6 +519,7 @@ END_TEST
 
 START_TEST(statistics_as_a_table)
 {
+	const char *warning;
 	char text[4096];
 	int fd = memfd_create("stderr", MFD_CLOEXEC);
 
@@ -526,6 +527,10 @@ START_TEST(statistics_as_a_table)
 	close(fd);
 	ck_assert_ptr_ne(strstr(text, "total"), NULL);
 	ck_assert_ptr_ne(strstr(text, "cudaImportExternalMemory, 2 calls"), NULL);
+	/* Of two calls the first is warned of, when it is made. */
+	warning = strstr(text, "fairgv: warning: not supported: cudaImportExternalMemory\n");
+	ck_assert_ptr_ne(warning, NULL);
+	ck_assert_ptr_eq(strstr(warning + 1, "not supported: cudaImportExternalMemory\n"), NULL);
 }
 END_TEST
 

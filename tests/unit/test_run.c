@@ -26,6 +26,7 @@ struct tool {
 };
 
 static char *const no_daemon[] = {"FAIRGV_SOCKET=" NOWHERE, NULL};
+static char *const nothing[] = {NULL};
 
 /* Starts fairgv-run with @arguments, up to a NULL, and @environment added. */
 static void tool_start(struct tool *tool, char *const arguments[], char *const environment[])
@@ -68,11 +69,12 @@ static void tool_read_line(struct tool *tool)
 
 static struct tool tool;
 
-/* Runs the arguments to the end; without a daemon. */
+/* Runs the arguments to the end; without a daemon; with one for this run. */
 #define RUN_IN(environment, ...)                                                                   \
 	(tool_start(&tool, (char *[]){"fairgv-run", __VA_ARGS__, NULL}, environment),              \
 	 tool_finish(&tool))
-#define RUN_PRIVATE(...) RUN_IN(no_daemon, __VA_ARGS__)
+#define RUN(...)	 RUN_IN(no_daemon, __VA_ARGS__)
+#define RUN_PRIVATE(...) RUN_IN(nothing, "--private", "--quiet", __VA_ARGS__)
 
 static void use_stand_in(void)
 {
@@ -151,25 +153,27 @@ START_TEST(wrong_use)
 	char long_name[80] = "";
 
 	memset(long_name, 'a', sizeof(long_name) - 1);
-	ck_assert_int_eq(RUN_PRIVATE("--"), 125);
+	ck_assert_int_eq(RUN("--"), 125);
 	ck_assert_ptr_nonnull(strstr(tool.said, "usage: fairgv-run"));
-	ck_assert_int_eq(RUN_PRIVATE("--nonsense", "true"), 125);
-	ck_assert_int_eq(RUN_PRIVATE("--vm", long_name, "true"), 125);
-	ck_assert_int_eq(RUN_PRIVATE("--socket", "/x", "--config", "/y", "true"), 125);
+	ck_assert_int_eq(RUN("--nonsense", "true"), 125);
+	ck_assert_int_eq(RUN("--vm", long_name, "true"), 125);
+	ck_assert_int_eq(RUN("--socket", "/x", "--config", "/y", "true"), 125);
 	ck_assert_ptr_nonnull(strstr(tool.said, "not both"));
-	ck_assert_int_eq(RUN_PRIVATE("--socket", NOWHERE, "true"), 125);
+	ck_assert_int_eq(RUN("--socket", NOWHERE, "true"), 125);
 	ck_assert_ptr_nonnull(strstr(tool.said, "no daemon answers at " NOWHERE));
+	ck_assert_int_eq(RUN("--socket", "/x", "--private", "true"), 125);
+	ck_assert_ptr_nonnull(strstr(tool.said, "not both"));
 	ck_assert_int_eq(RUN_PRIVATE("--vm", "vm1", "true"), 125);
-	ck_assert_ptr_nonnull(strstr(tool.said, "a private one has no VM \"vm1\""));
+	ck_assert_ptr_nonnull(strstr(tool.said, "a private daemon has no VM \"vm1\""));
 	ck_assert_int_eq(RUN_PRIVATE("--vm", "default", "true"), 0);
-	ck_assert_int_eq(RUN_PRIVATE("--help"), 0);
-	ck_assert_int_eq(RUN_PRIVATE("--version"), 0);
+	ck_assert_int_eq(RUN("--help"), 0);
+	ck_assert_int_eq(RUN("--version"), 0);
 }
 END_TEST
 
 START_TEST(private_daemon_that_does_not_start)
 {
-	ck_assert_int_eq(RUN_PRIVATE("--config", "/nowhere/conf", "true"), 125);
+	ck_assert_int_eq(RUN("--config", "/nowhere/conf", "true"), 125);
 	ck_assert_str_eq(tool.said,
 			 "fairgv-backend: error: /nowhere/conf: No such file or directory\n"
 			 "fairgv-run: error: the private daemon did not start\n");
@@ -183,6 +187,30 @@ START_TEST(statistics)
 	setenv("FAIRGV_STATS", "/some/file", 1);
 	ck_assert_int_eq(RUN_PRIVATE("--stats", "sh", "-c", "printf %s $FAIRGV_STATS"), 0);
 	ck_assert_str_eq(tool.said, "/some/file");
+}
+END_TEST
+
+/* Nothing falls back in silence, but where that is asked for. */
+START_TEST(lines_of_its_own)
+{
+	static char *const quiet[] = {"FAIRGV_QUIET=1", NULL};
+
+	/* A socket that is named, by whatever way, is that of a daemon that runs. */
+	ck_assert_int_eq(RUN("true"), 125);
+	ck_assert_str_eq(tool.said, "fairgv-run: error: no daemon answers at " NOWHERE
+				    ": No such file or directory; --private starts one for this "
+				    "run\n");
+	/* Nobody answers at this build's own socket. */
+	ck_assert_int_eq(RUN_IN(nothing, "true"), 0);
+	ck_assert_ptr_nonnull(strstr(tool.said, "fairgv-run: warning: no daemon answers at /"));
+	ck_assert_ptr_nonnull(strstr(tool.said, ": this run has a private one\n"));
+	ck_assert_ptr_nonnull(strstr(tool.said, "fairgv-run: warning: true has not used FairGV"));
+	ck_assert_int_eq(RUN_IN(quiet, "true"), 0);
+	ck_assert_str_eq(tool.said, "");
+	ck_assert_int_eq(RUN_IN(nothing, "--quiet", "true"), 0);
+	ck_assert_str_eq(tool.said, "");
+	ck_assert_int_eq(RUN_IN(nothing, "--private", "true"), 0);
+	ck_assert_ptr_null(strstr(tool.said, "no daemon answers"));
 }
 END_TEST
 
@@ -218,8 +246,8 @@ START_TEST(daemon_that_is_named)
 	struct daemon server;
 
 	start_with_daemon(&server);
-	ck_assert_int_eq(
-		RUN_PRIVATE("--socket", server.socket, "sh", "-c", "printf %s $FAIRGV_SOCKET"), 0);
+	ck_assert_int_eq(RUN("--socket", server.socket, "sh", "-c", "printf %s $FAIRGV_SOCKET"),
+			 0);
 	ck_assert_str_eq(tool.said, server.socket);
 	daemon_stop(&server);
 }
@@ -260,7 +288,8 @@ START_TEST(device_is_left_to_the_library)
 	ck_assert_ptr_nonnull(strstr(tool.said, "--vm: the host knows which VM /dev/null"));
 	ck_assert_int_eq(RUN_IN(with_device, "--socket", server.socket, "sh", "-c", test), 0);
 	ck_assert_int_eq(RUN_IN(with_device, "--config", server.config, "sh", "-c", test), 0);
-	ck_assert_int_eq(RUN_IN(with_both, "sh", "-c", test), 0);
+	ck_assert_int_eq(RUN_IN(with_both, "sh", "-c", test), 125);
+	ck_assert_int_eq(RUN_IN(with_device, "--private", "sh", "-c", test), 0);
 	daemon_stop(&server);
 }
 END_TEST
@@ -272,7 +301,7 @@ static void start_waiting_program(const char *trap)
 	snprintf(script, sizeof(script),
 		 "%s; echo $FAIRGV_SOCKET; while test -S $FAIRGV_SOCKET; do sleep 0.05; done",
 		 trap);
-	tool_start(&tool, (char *[]){"fairgv-run", "sh", "-c", script, NULL}, no_daemon);
+	tool_start(&tool, (char *[]){"fairgv-run", "--private", "sh", "-c", script, NULL}, nothing);
 	tool_read_line(&tool);
 }
 
@@ -313,7 +342,7 @@ END_TEST
 START_TEST(ignored_child_signal_is_no_obstacle)
 {
 	signal(SIGCHLD, SIG_IGN);
-	tool_start(&tool, (char *[]){"fairgv-run", "sh", "-c", "exit 7", NULL}, no_daemon);
+	tool_start(&tool, (char *[]){"fairgv-run", "--private", "sh", "-c", "exit 7", NULL}, nothing);
 	signal(SIGCHLD, SIG_DFL);
 	ck_assert_int_eq(tool_finish(&tool), 7);
 }
@@ -336,6 +365,7 @@ int main(void)
 	tcase_add_test(tcase, wrong_use);
 	tcase_add_test(tcase, private_daemon_that_does_not_start);
 	tcase_add_test(tcase, statistics);
+	tcase_add_test(tcase, lines_of_its_own);
 	tcase_add_test(tcase, daemon_that_is_there);
 	tcase_add_test(tcase, daemon_that_is_named);
 	tcase_add_test(tcase, configuration_means_private);
