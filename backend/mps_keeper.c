@@ -300,6 +300,7 @@ int fgv_mps_keeper_run(char **argv)
 	int ret;
 
 	fgv_log_init("fairgv-backend");
+	fgv_log_be_service();
 	ret = set_up(argv);
 	if (!ret)
 		ret = take_folder();

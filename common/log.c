@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "common/util.h"
 
@@ -17,7 +19,8 @@ static struct {
 	char name[64];
 	enum fgv_log_level level;
 	int fd;
-} logger = {"fairgv", FGV_LOG_INFO, STDERR_FILENO};
+	bool has_time, has_priority; /* at the beginning of each line */
+} logger = {.name = "fairgv", .level = FGV_LOG_INFO, .fd = STDERR_FILENO};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -32,6 +35,44 @@ void fgv_log_init(const char *name)
 		if (!strcmp(wanted, level_names[i]))
 			logger.level = (enum fgv_log_level)i;
 	}
+}
+
+/* systemd says which stream of its journal a service's output goes to. */
+static bool is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat file;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && !fstat(fd, &file) &&
+	       file.st_dev == device && file.st_ino == inode;
+}
+
+void fgv_log_be_service(void)
+{
+	logger.has_priority = is_journal(logger.fd);
+	logger.has_time = !logger.has_priority;
+	tzset();
+}
+
+/* What goes before the name; its length. */
+static size_t begin_line(enum fgv_log_level level, char *line, size_t len)
+{
+	static const int priorities[] = {3, 4, 6, 7};
+	struct timespec now;
+	struct tm tm;
+	size_t used;
+
+	line[0] = '\0';
+	if (logger.has_priority)
+		return (size_t)snprintf(line, len, "<%d>", priorities[level]);
+	if (!logger.has_time)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	used = strftime(line, len, "%Y-%m-%d %H:%M:%S", &tm);
+	return used + (size_t)snprintf(line + used, len - used, ".%03ld ",
+				       now.tv_nsec / (long)FGV_NS_PER_MS);
 }
 
 int fgv_log_move(void)
@@ -78,8 +119,9 @@ void fgv_log(enum fgv_log_level level, const char *format, ...)
 
 	if (level > logger.level)
 		return;
-	len = (size_t)snprintf(line, sizeof(line), "%s: %s", logger.name,
-			       level == FGV_LOG_INFO ? "" : level_names[level]);
+	len = begin_line(level, line, sizeof(line));
+	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s: %s", logger.name,
+				level == FGV_LOG_INFO ? "" : level_names[level]);
 	if (level != FGV_LOG_INFO)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, ": ");
 	va_start(args, format);

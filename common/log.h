@@ -1,5 +1,6 @@
 /*
- * Log lines to stderr: one line per event, "fairgv-backend: warning: text".
+ * Log lines to stderr: one line per event, "fairgv-backend: warning: text"; of a service with the
+ * time before it, or for the journal its priority.
  * Any thread may log; a line is written with one write().
  *
  * fgv_log_init() is called once before the first line, by main(); a library
@@ -19,6 +20,14 @@ enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG
  * info or debug; with FAIRGV_QUIET it is ERROR, unless FAIRGV_LOG says otherwise.
  */
 void fgv_log_init(const char *name);
+
+/*
+ * For a process that runs for long: each line begins with the local time, to the millisecond, or,
+ * where standard error leads to systemd's journal, which has the time, with the priority that
+ * sd-daemon(3) describes. After fgv_log_init(), and before the process loses sight of
+ * /etc/localtime.
+ */
+void fgv_log_be_service(void);
 
 /*
  * Has lines go where standard error leads now, whatever becomes of that. Before threads

@@ -106,6 +106,7 @@ int fgv_herald_run(char **argv)
 	int ret;
 
 	fgv_log_init("fairgv-backend");
+	fgv_log_be_service();
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -122,7 +122,8 @@ static void end_session(struct fgv_slots_entry *entry)
 	hang_up(entry);
 	if (entry->phase == FGV_PHASE_STARTING) {
 		refuse(entry, CUDA_ERROR_OPERATING_SYSTEM,
-		       *entry->end ? entry->end : "the session has ended before it began");
+		       *entry->end ? entry->end
+				   : "the session has ended before it began; the host's log says why");
 	} else if (entry->phase == FGV_PHASE_READY) {
 		entry->phase = FGV_PHASE_OVER;
 		show_reason(entry);

@@ -7,6 +7,7 @@
  * are; where one fails, those before it are undone in reverse, and the guest is told why.
  */
 #define _GNU_SOURCE
+#include <bsd/unistd.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,8 +248,11 @@ static int end(struct fgv_session *session)
 {
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_fence *fence;
-	CUresult status = gpu->ops->fence_all(gpu, &fence);
+	CUresult status;
 
+	if (fgv_watch_may_leave(session))
+		return EXIT_SUCCESS;
+	status = gpu->ops->fence_all(gpu, &fence);
 	if (status == CUDA_SUCCESS)
 		status = gpu->ops->fence_query(gpu, fence);
 	if (status == CUDA_SUCCESS) {
@@ -265,11 +269,24 @@ static const char *device_name(struct fgv_session *session, struct fgv_device_in
 	return session->gpu->ops->info(session->gpu, info) == CUDA_SUCCESS ? info->name : "";
 }
 
+/* For ps; what the guest calls itself may be anything. */
+static void show_title(const struct fgv_session *session)
+{
+	const struct fgv_setup *setup = &session->setup;
+	char title[2 * FGV_NAME_MAX + 32];
+
+	snprintf(title, sizeof(title), "%s %s, session %u", setup->vm, setup->program,
+		 setup->session);
+	fgv_log_flatten(title);
+	setproctitle("%s", title);
+}
+
 /* @status: how opening the GPU went. */
 static int serve(struct fgv_session *session, CUresult status)
 {
 	struct fgv_device_info info;
 
+	show_title(session);
 	if (status == CUDA_SUCCESS)
 		status = advance(session, STAGES_OF_GPU, FGV_ARRAY_LEN(stages));
 	if (status != CUDA_SUCCESS) {
@@ -294,6 +311,7 @@ static int run(struct fgv_session *session)
 	CUresult status = advance(session, 0, STAGES_OF_GPU);
 	int err;
 
+	setproctitle("ready");
 	fgv_daemon_report(session, status);
 	err = fgv_daemon_await_setup(session);
 	if (err == 0)
@@ -307,12 +325,15 @@ static int run(struct fgv_session *session)
 	return EXIT_SUCCESS;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct fgv_session *session = &session_storage;
 	int err;
 
+	setproctitle_init(argc, argv, environ);
+
 	fgv_log_init("fairgv-vgpu");
+	fgv_log_be_service();
 	err = fgv_sandbox_begin();
 	if (err < 0) {
 		fgv_error("can't give up privileges: %s", strerror(-err));

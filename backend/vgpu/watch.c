@@ -16,15 +16,12 @@
 /* What an orderly end may take: destroying a context takes tens of milliseconds. */
 #define GRACE_MS 3000
 
-/*
- * Without its program nothing that is still to be done is of use to anybody; and the kernel, which
- * gives back all of a process's GPU at once, is quicker than taking it down piece by piece. But
- * not of an MPS client, which has to be at rest.
- */
-static void leave_at_once(const struct fgv_session *session, const struct pollfd *connection)
+bool fgv_watch_may_leave(const struct fgv_session *session)
 {
-	if (connection->revents && !session->prepare.shares_context)
-		_exit(EXIT_SUCCESS);
+	struct pollfd fd = {.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLRDHUP};
+
+	return !session->prepare.shares_context && poll(&fd, 1, 0) > 0 &&
+	       fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
 static void *watch(void *arg)
@@ -37,7 +34,8 @@ static void *watch(void *arg)
 
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		continue;
-	leave_at_once(session, &fds[0]);
+	if (fgv_watch_may_leave(session))
+		_exit(EXIT_SUCCESS);
 	__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
 	poll(NULL, 0, GRACE_MS);
 	fgv_debug(FGV_SESSION_FORMAT ": does not stop, killed", FGV_SESSION_ARGS(session));

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/shared.h"
 #include "tests/unit/daemon_harness.h"
 
 #define ONE_VM "gpu = \"soft\"; window = \"8M\"; lanes = 4; vms = ( { name = \"a\"; } );\n"
@@ -193,7 +194,7 @@ START_TEST(private_daemon_ends_with_its_starter)
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	setenv("FAIRGV_VGPU", FGV_TEST_SESSION, 1);
 	snprintf(options, sizeof(options), "--private 0 --socket %s/socket", folder);
-	ck_assert_int_eq(run_backend(options, said, sizeof(said)), 0);
+	ck_assert_int_eq(run_backend(options, said, sizeof(said)), FGV_EXIT_UNUSED);
 	ck_assert_ptr_nonnull(strstr(said, "the one that it was started for is gone"));
 	ck_assert_int_ne(access(folder, F_OK), 0);
 }
@@ -208,7 +209,7 @@ START_TEST(missing_folders_are_made)
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	setenv("FAIRGV_VGPU", FGV_TEST_SESSION, 1);
 	snprintf(options, sizeof(options), "--private 0 --socket %s/var/run/socket", folder);
-	ck_assert_int_eq(run_backend(options, said, sizeof(said)), 0);
+	ck_assert_int_eq(run_backend(options, said, sizeof(said)), FGV_EXIT_UNUSED);
 	ck_assert_ptr_nonnull(strstr(said, "/var/run/socket"));
 	/* A private daemon takes the socket's own folder away again. */
 	snprintf(above, sizeof(above), "%s/var", folder);

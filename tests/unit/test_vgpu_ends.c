@@ -69,6 +69,40 @@ START_TEST(gives_up_privileges)
 }
 END_TEST
 
+static void expect_title(const char *expected)
+{
+	char path[64], title[256];
+	size_t got;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)vgpu.pid);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	got = fread(title, 1, sizeof(title) - 1, file);
+	title[got] = '\0';
+	fclose(file);
+	ck_assert_str_eq(title, expected);
+}
+
+/* For ps. */
+START_TEST(says_whose_it_is)
+{
+	struct fgv_prepared report;
+	struct fgv_setup setup;
+
+	vgpu_spawn(&vgpu);
+	vgpu_send_prepare(&vgpu, VGPU_MEMORY);
+	vgpu_read_report(&vgpu, &report);
+	expect_title("fairgv-vgpu: ready");
+	vgpu_right_setup(&vgpu, &setup);
+	strcpy(setup.program, "a\nname");
+	vgpu_send_setup(&vgpu, &setup);
+	vgpu_read_welcome(&vgpu);
+	expect_title("fairgv-vgpu: vm1 a?name, session 7");
+	vgpu_leave(&vgpu);
+}
+END_TEST
+
 START_TEST(ends_without_a_setup)
 {
 	struct fgv_prepared report;
@@ -249,6 +283,7 @@ int main(void)
 
 	tcase_set_timeout(tests, 120);
 	tcase_add_test(tests, gives_up_privileges);
+	tcase_add_test(tests, says_whose_it_is);
 	tcase_add_loop_test(tests, ends_without_a_setup, 0, 3);
 	tcase_add_test(tests, waits_in_its_sandbox);
 	tcase_add_test(tests, says_why_it_has_no_gpu);

@@ -1,0 +1,133 @@
+/* What log lines begin with: for people, for a service, for systemd's journal. */
+#define _GNU_SOURCE
+#include <check.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/log.h"
+
+static int fd;
+
+static void setup(void)
+{
+	unsetenv("FAIRGV_LOG");
+	unsetenv("FAIRGV_QUIET");
+	unsetenv("JOURNAL_STREAM");
+	fd = memfd_create("stderr", MFD_CLOEXEC);
+	ck_assert_int_ge(dup2(fd, STDERR_FILENO), 0);
+}
+
+static void say_all(void)
+{
+	fgv_error("one");
+	fgv_warning("two");
+	fgv_info("three");
+	fgv_debug("four");
+}
+
+static void expect(const char *expected)
+{
+	char text[1024];
+	regex_t regex;
+
+	text[pread(fd, text, sizeof(text) - 1, 0)] = '\0';
+	ck_assert_int_eq(regcomp(&regex, expected, REG_EXTENDED | REG_NOSUB), 0);
+	ck_assert_msg(!regexec(&regex, text, 0, NULL, 0), "%s", text);
+	regfree(&regex);
+}
+
+START_TEST(for_people)
+{
+	fgv_log_init("name");
+	say_all();
+	expect("^name: error: one\nname: warning: two\nname: three\n$");
+}
+END_TEST
+
+#define TIME "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3} "
+
+START_TEST(of_a_service)
+{
+	fgv_log_init("name");
+	fgv_log_be_service();
+	say_all();
+	expect("^" TIME "name: error: one\n" TIME "name: warning: two\n" TIME "name: three\n$");
+}
+END_TEST
+
+START_TEST(for_the_journal)
+{
+	char stream[64];
+	struct stat file;
+
+	ck_assert_int_eq(fstat(fd, &file), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)file.st_dev,
+		 (unsigned long long)file.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	setenv("FAIRGV_LOG", "debug", 1);
+	fgv_log_init("name");
+	fgv_log_be_service();
+	say_all();
+	expect("^<3>name: error: one\n<4>name: warning: two\n<6>name: three\n"
+	       "<7>name: debug: four\n$");
+}
+END_TEST
+
+/* A service of another unit may have passed its variable on; the stream tells. */
+START_TEST(for_another_journal)
+{
+	setenv("JOURNAL_STREAM", "1:1", 1);
+	fgv_log_init("name");
+	fgv_log_be_service();
+	fgv_error("one");
+	expect("^" TIME "name: error: one\n$");
+}
+END_TEST
+
+START_TEST(quiet)
+{
+	static const char *const chosen[] = {NULL, "warning"};
+
+	setenv("FAIRGV_QUIET", "1", 1);
+	if (chosen[_i])
+		setenv("FAIRGV_LOG", chosen[_i], 1);
+	fgv_log_init("name");
+	say_all();
+	expect(chosen[_i] ? "^name: error: one\nname: warning: two\n$" : "^name: error: one\n$");
+}
+END_TEST
+
+START_TEST(not_quiet)
+{
+	setenv("FAIRGV_QUIET", "0", 1);
+	fgv_log_init("name");
+	say_all();
+	expect("three\n$");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("log");
+	TCase *tests = tcase_create("log");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_checked_fixture(tests, setup, NULL);
+	tcase_add_test(tests, for_people);
+	tcase_add_test(tests, of_a_service);
+	tcase_add_test(tests, for_the_journal);
+	tcase_add_test(tests, for_another_journal);
+	tcase_add_loop_test(tests, quiet, 0, 2);
+	tcase_add_test(tests, not_quiet);
+	suite_add_tcase(suite, tests);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
