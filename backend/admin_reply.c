@@ -188,6 +188,10 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 				   integer(vm->config->device));
 	int err = object ? 0 : -1;
 
+	/* A VM that has none says nothing of it. */
+	if (vm->config->ivshmem)
+		err |= json_object_set_new(object, "qemu_pid",
+					   vm->qemu_pid ? json_integer(vm->qemu_pid) : json_null());
 	if (!err && figures) {
 		struct fgv_gpusched_stats stats;
 		struct fgv_account account;
@@ -376,6 +380,30 @@ static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request
 	return vm ? set_weight(vm, weight, peer) : refuse_vm(name);
 }
 
+static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request,
+		      const struct ucred *peer)
+{
+	static const char *const keys[] = {"request", "session", NULL};
+	const json_t *value = json_object_get(request, "session");
+	json_int_t number = json_integer_value(value);
+	json_t *refused = check_keys(request, keys);
+	struct fgv_session *session = NULL;
+
+	if (refused)
+		return refused;
+	if (!json_is_integer(value))
+		return refuse("\"session\", the number of a session, is missing");
+	if (number > 0 && number <= UINT32_MAX)
+		session = fgv_sessions_find(scope->sessions, (uint32_t)number);
+	if (!session)
+		return refuse("there is no session %" JSON_INTEGER_FORMAT, number);
+	fgv_info("session %u: is ended by process %d of user %u", (unsigned)number, (int)peer->pid,
+		 (unsigned)peer->uid);
+	fgv_session_end(session, "the host's administrator has ended it");
+	return json_pack("{s:I, s:s}", "session", number, "vm",
+			 fgv_session_vm(session)->config->name);
+}
+
 static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *request,
 			const struct ucred *peer)
 {
@@ -383,7 +411,7 @@ static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *reque
 		const char *name;
 		json_t *(*perform)(const struct fgv_admin_scope *, const json_t *,
 				   const struct ucred *);
-	} requests[] = {{"list", do_list}, {"stat", do_stat}, {"set", do_set}};
+	} requests[] = {{"list", do_list}, {"stat", do_stat}, {"set", do_set}, {"end", do_end}};
 	const char *name = json_string_value(json_object_get(request, "request"));
 
 	if (!name)

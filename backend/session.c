@@ -476,15 +476,20 @@ void fgv_sessions_find_vcpus(struct fgv_sessions *sessions)
 		fgv_gpusched_find_vcpu(session->sched);
 }
 
-bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number)
+struct fgv_session *fgv_sessions_find(const struct fgv_sessions *sessions, uint32_t number)
 {
-	const struct fgv_session *session;
+	struct fgv_session *session;
 
 	LIST_FOREACH(session, &sessions->list, link) {
 		if (session->number == number)
-			return true;
+			return session;
 	}
-	return false;
+	return NULL;
+}
+
+bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number)
+{
+	return fgv_sessions_find(sessions, number);
 }
 
 void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view)

@@ -90,6 +90,9 @@ void fgv_sessions_fini(struct fgv_sessions *sessions);
 /* Looks for the vCPUs that are to be favoured (cosched.h). When its bell has rung. */
 void fgv_sessions_find_vcpus(struct fgv_sessions *sessions);
 
+/* Session @number, or NULL. */
+struct fgv_session *fgv_sessions_find(const struct fgv_sessions *sessions, uint32_t number);
+
 /* Whether session @number has a process that has not been reaped. */
 bool fgv_sessions_has(const struct fgv_sessions *sessions, uint32_t number);
 

@@ -18,6 +18,7 @@ struct fgv_vm {
 	struct fgv_accounts *accounts;
 	int accounts_fd;
 	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
+	pid_t qemu_pid;		 /* the QEMU that is connected; 0: none */
 	uint64_t taken;		 /* a bit for each account in use */
 	uint64_t ending;	 /* of them, those whose programs have gone */
 	struct fgv_account gone; /* the sum over the sessions that have ended */

@@ -73,6 +73,7 @@ static void drop(struct qemu *qemu, const char *why)
 	fgv_herald_end(&qemu->herald);
 	fgv_region_fini(&qemu->region);
 	server->qemu = NULL;
+	server->vm->qemu_pid = 0;
 	free(qemu);
 }
 
@@ -192,11 +193,13 @@ static int begin_qemu(struct fgv_ivshmem_server *server, int fd, const struct uc
 	qemu->server = server;
 	qemu->peer = *peer;
 	ret = begin(qemu, fd);
-	if (ret)
+	if (ret) {
 		free(qemu);
-	else
-		server->qemu = qemu;
-	return ret;
+		return ret;
+	}
+	server->qemu = qemu;
+	server->vm->qemu_pid = peer->pid;
+	return 0;
 }
 
 /* --- The socket -------------------------------------------------------------- */

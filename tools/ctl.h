@@ -25,7 +25,8 @@ int fgv_ctl_bad_reply(void);
 
 /* --- Reports ----------------------------------------------------------------- */
 
-int fgv_ctl_list(const char *socket);
+/* @json: as it is, for programs. */
+int fgv_ctl_list(const char *socket, bool json);
 
 struct fgv_ctl_stat {
 	char *const *vms; /* their names, NULL at the end; none: all */

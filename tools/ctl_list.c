@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 
 static uint64_t number(const json_t *object, const char *key)
 {
@@ -40,9 +41,21 @@ static void print_gpus(const json_t *gpus)
 	fgv_table_print(&table);
 }
 
+/* The process id of the QEMU that has the VM's region; "none" where it is awaited. */
+static void add_qemu(struct fgv_table *table, const json_t *vm)
+{
+	const json_t *pid = json_object_get(vm, "qemu_pid");
+
+	if (json_is_integer(pid))
+		fgv_table_add(table, "%" PRIu64, number(vm, "qemu_pid"));
+	else
+		fgv_table_add(table, "%s", pid ? "none" : "-");
+}
+
 static void print_vms(const json_t *gpus, const json_t *vms)
 {
-	static const char *const names[] = {"<VM", "weight", "share", "GPU", "sessions", NULL};
+	static const char *const names[] = {"<VM", "weight", "share", "GPU", "sessions", "QEMU",
+					    NULL};
 	struct fgv_table table;
 	json_t *vm;
 	size_t i;
@@ -56,8 +69,20 @@ static void print_vms(const json_t *gpus, const json_t *vms)
 		fgv_table_add_share(&table, number(vm, "weight"), number(gpu, "weight"));
 		fgv_table_add(&table, "%" PRIu64, number(vm, "device"));
 		fgv_table_add(&table, "%zu", json_array_size(json_object_get(vm, "sessions")));
+		add_qemu(&table, vm);
 	}
 	fgv_table_print(&table);
+}
+
+/* The name, where the user has one here. */
+static void add_user(struct fgv_table *table, uid_t uid)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		fgv_table_add(table, "%s", user->pw_name);
+	else
+		fgv_table_add(table, "%u", (unsigned)uid);
 }
 
 static void add_session(struct fgv_table *table, const json_t *vm, const json_t *session)
@@ -67,14 +92,14 @@ static void add_session(struct fgv_table *table, const json_t *vm, const json_t 
 	fgv_table_add(table, "%s", text(session, "state"));
 	fgv_table_add(table, "%s", is_true(session, "interactive") ? "yes" : "no");
 	fgv_table_add(table, "%" PRIu64, number(session, "pid"));
-	fgv_table_add(table, "%" PRIu64, number(session, "uid"));
+	add_user(table, (uid_t)number(session, "uid"));
 	fgv_table_add(table, "%s", text(session, "program"));
 }
 
 static void print_sessions(const json_t *vms)
 {
 	static const char *const names[] = {"<VM",     "session", "<state",   "<interactive",
-					    "process", "user",	  "<program", NULL};
+					    "process", "<user",	  "<program", NULL};
 	struct fgv_table table;
 	json_t *vm, *session;
 	size_t i, j;
@@ -87,7 +112,7 @@ static void print_sessions(const json_t *vms)
 	fgv_table_print(&table);
 }
 
-int fgv_ctl_list(const char *socket)
+int fgv_ctl_list(const char *socket, bool json)
 {
 	json_t *report = fgv_ctl_ask(socket, json_pack("{s:s}", "request", "list"));
 	const json_t *gpus = json_object_get(report, "gpus");
@@ -96,7 +121,10 @@ int fgv_ctl_list(const char *socket)
 
 	if (!report)
 		return -EIO;
-	if (json_is_array(gpus) && json_is_array(vms)) {
+	if (json_is_array(gpus) && json_is_array(vms) && json) {
+		json_dumpf(report, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (json_is_array(gpus) && json_is_array(vms)) {
 		print_gpus(gpus);
 		putchar('\n');
 		print_vms(gpus, vms);

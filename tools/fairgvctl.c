@@ -37,10 +37,11 @@ static const char usage[] =
 	"usage: fairgvctl [OPTION]... list\n"
 	"       fairgvctl [OPTION]... stat [VM]...\n"
 	"       fairgvctl [OPTION]... set VM weight=N\n"
+	"       fairgvctl [OPTION]... end SESSION\n"
 	"  --socket PATH       the daemon's control socket\n"
 	"  --config FILE       the daemon's configuration, which says where that is\n"
 	"                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
-	"  --json              stat: print JSON, one object a line\n"
+	"  --json              list, stat: print JSON, one object a line\n"
 	"  --interval SECONDS  stat: print again after each interval what it has brought\n"
 	"  --count N           stat: end after N reports\n"
 	"  --version           print the version\n"
@@ -125,14 +126,19 @@ static void parse_options(int argc, char **argv, struct options *options)
 	options->arguments = argv + optind;
 }
 
-static void check_options(const struct options *options, bool is_stat)
+static void check_options(const struct options *options)
 {
+	bool is_stat = !strcmp(options->arguments[0], "stat");
+	bool is_list = !strcmp(options->arguments[0], "list");
+
 	const struct fgv_ctl_stat *stat = &options->stat;
 
 	if (options->socket && options->config_path)
 		refuse("--socket says where to ask, --config where to look that up: not both");
-	if (!is_stat && (stat->json || stat->interval_ns || stat->count))
-		refuse("--json, --interval and --count are for stat");
+	if (!is_stat && (stat->interval_ns || stat->count))
+		refuse("--interval and --count are for stat");
+	if (!is_stat && !is_list && stat->json)
+		refuse("--json is for list and stat");
 	if (stat->count && !stat->interval_ns)
 		refuse("--count is for reports at an --interval");
 }
@@ -150,7 +156,7 @@ static int list(const char *socket, const struct options *options)
 {
 	if (options->arguments[1])
 		refuse("list takes no argument; see --help");
-	return fgv_ctl_list(socket);
+	return fgv_ctl_list(socket, options->stat.json);
 }
 
 static int stat(const char *socket, const struct options *options)
@@ -206,6 +212,27 @@ static int set(const char *socket, const struct options *options)
 	return ret;
 }
 
+static int end(const char *socket, const struct options *options)
+{
+	const char *text = options->arguments[1];
+	long long number;
+	json_t *reply;
+	int ret = 0;
+
+	if (!text || options->arguments[2])
+		refuse("end takes the number of a session, as list shows it; see --help");
+	if (!parse_number(text, &number) || number < 1)
+		refuse("%s: a session's number is a whole number from 1", text);
+	reply = fgv_ctl_ask(socket, json_pack("{s:s, s:I}", "request", "end", "session",
+					      (json_int_t)number));
+	if (!reply)
+		return -EIO;
+	if (!json_is_string(json_object_get(reply, "vm")))
+		ret = fgv_ctl_bad_reply();
+	json_decref(reply);
+	return ret;
+}
+
 /* --- Where the daemon is ----------------------------------------------------- */
 
 /* Where the control socket is if nothing says otherwise. */
@@ -248,15 +275,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*perform)(const char *socket, const struct options *options);
-	} commands[] = {{"list", list}, {"stat", stat}, {"set", set}};
+	} commands[] = {{"list", list}, {"stat", stat}, {"set", set}, {"end", end}};
 	struct options options;
 	char socket[PATH_MAX];
 
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat or set? See --help");
-	check_options(&options, !strcmp(options.arguments[0], "stat"));
+		refuse("list, stat, set or end? See --help");
+	check_options(&options);
 	for (size_t i = 0; i < FGV_ARRAY_LEN(commands); i++) {
 		if (strcmp(commands[i].name, options.arguments[0]) != 0)
 			continue;

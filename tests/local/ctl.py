@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import pwd
 import socket
 import subprocess
 import tempfile
 import threading
 
-from harness import BUILD, PATIENCE_S, RUN, backend, expect, expect_verified, kill, main, wait_until
+from harness import BUILD, PATIENCE_S, RUN, backend, expect, expect_verified, finish, kill, main, \
+    wait_until
 
 CTL = BUILD / "tools/fairgvctl"
 MATMUL = "workloads/matmul"
@@ -67,8 +69,9 @@ def busy(daemon, *vms):
 
 def usage():
     for arguments, text in (
-            ((), "list, stat or set?"), (("nosuch",), "no command nosuch"),
-            (("list", "vm1"), "list takes no argument"), (("list", "--json"), "for stat"),
+            ((), "list, stat, set or end?"), (("nosuch",), "no command nosuch"),
+            (("list", "vm1"), "list takes no argument"), (("set", "vm1", "weight=1", "--json"), "for list and stat"),
+            (("end",), "number of a session"), (("end", "x"), "whole number"), (("end", "0"), "whole number"),
             (("stat", "--count", 2), "--interval"), (("stat", "--count", 0), "--count 0"),
             (("stat", "--interval", "0"), "--interval 0"),
             (("stat", "--interval", "x"), "--interval x"),
@@ -108,7 +111,8 @@ def nonsense():
         path = f"{folder}/socket"
         listener.bind(path)
         listener.listen()
-        for command in ("list",), ("stat",), ("stat", "--json"), ("set", "a", "weight=1"):
+        for command in (("list",), ("list", "--json"), ("stat",), ("stat", "--json"),
+                        ("set", "a", "weight=1"), ("end", "1")):
             for reply, text in ((b"", "no reply"), (b'{"vms": [', "no reply"),
                                 (b"x\n", "not understood"), (b"[]\n", "not understood"),
                                 (b"{}\n", "not understood"), (b'{"vms": 1}\n', "not understood"),
@@ -140,15 +144,15 @@ def lists():
     with backend(VMS) as daemon:
         gpus, vms, sessions = tables(ctl(daemon, "list"))
         expect(gpus[1][:2] == ["0", "fair"], f"GPUs: {gpus}")
-        expect(vms[1:] == [["vm1", "1", "25.0%", "0", "0"], ["vm2", "3", "75.0%", "0", "0"]],
+        expect(vms[1:] == [["vm1", "1", "25.0%", "0", "0", "-"], ["vm2", "3", "75.0%", "0", "0", "-"]],
                f"VMs: {vms}")
         expect(len(sessions) == 1, f"sessions: {sessions}")
         with busy(daemon, "vm2"):
             _, vms, sessions = tables(ctl(daemon, "list"))
-            expect(vms[2] == ["vm2", "3", "75.0%", "0", "1"], f"VMs: {vms}")
+            expect(vms[2] == ["vm2", "3", "75.0%", "0", "1", "-"], f"VMs: {vms}")
             [vm, _, state, interactive, pid, user, program] = sessions[1]
             expect(vm == "vm2" and interactive in ("yes", "no") and state in ("holding", "waiting", "idle") and program == "matmul"
-                   and int(user) == os.getuid() and os.path.exists(f"/proc/{pid}"),
+                   and user == pwd.getpwuid(os.getuid()).pw_name and os.path.exists(f"/proc/{pid}"),
                    f"session: {sessions}")
         daemon.expect_at_rest()
 
@@ -242,10 +246,44 @@ def set_takes_effect():
         with busy(daemon, "vm1", "vm2"):
             even = share_of_vm1(daemon, 500 * MS)
             expect(ctl(daemon, "set", "vm1", "weight=9") == "vm1: weight 1 -> 9\n", "what it says")
-            expect(["vm1", "9", "90.0%", "0", "1"] in tables(ctl(daemon, "list"))[1], "the list")
+            expect(["vm1", "9", "90.0%", "0", "1", "-"] in tables(ctl(daemon, "list"))[1], "the list")
             more = share_of_vm1(daemon, 500 * MS)
             # A guest that the processors' load keeps from posting leaves its turn to others.
             expect(0.3 < even < 0.7 and more > even + 0.1, f"shares: {even}, then {more}")
+        daemon.expect_at_rest()
+
+
+def lists_for_programs():
+    with backend({"vm1": "weight = 3;", "vm2": 'ivshmem = "{folder}/vm2.sock";'}) as daemon:
+        reply = json.loads(ctl(daemon, "list", "--json"))
+        expect([vm["name"] for vm in reply["vms"]] == ["vm1", "vm2"], reply)
+        expect("qemu_pid" not in reply["vms"][0] and reply["vms"][1]["qemu_pid"] is None, reply)
+        rows = tables(ctl(daemon, "list"))[1]
+        expect(rows[0][-1] == "QEMU" and rows[1][-1] == "-" and rows[2][-1] == "none", rows)
+
+
+def ends_a_session():
+    with backend({"vm1": "", "vm2": ""}) as daemon:
+        victim = daemon.start("vm1", MATMUL, *FOREVER)
+        other = daemon.start("vm2", MATMUL, *FOREVER)
+        sessions = []
+
+        def at_work():
+            sessions[:] = [vm["sessions"] for vm in daemon.report()["vms"]]
+            return all(each and each[0]["launches"] for each in sessions)
+
+        wait_until(at_work, "both at work")
+        user = pwd.getpwuid(os.getuid()).pw_name
+        rows = tables(ctl(daemon, "list"))[2]
+        expect(all(row[5] == user for row in rows[1:]), f"users' names: {rows}")
+        ctl(daemon, "end", sessions[0][0]["number"])
+        status, _, err = finish(victim)
+        expect(status == 1 and "the session is lost: the host's administrator has ended it" in err,
+               f"{status}: {err}")
+        expect(other.poll() is None, "the other program has ended, too")
+        again = run("--socket", f"{daemon.socket}.control", "end", sessions[0][0]["number"])
+        expect(again.returncode == 1 and "there is no session" in again.stderr, again.stderr)
+        kill(other)
         daemon.expect_at_rest()
 
 
@@ -266,4 +304,5 @@ def private_daemon():
 
 
 main(usage, nobody_there, nonsense, says_no, can_not_write, lists, config_says_where,
-     stat_while_and_after, stat_as_a_table, stat_at_an_interval, set_takes_effect, private_daemon)
+     stat_while_and_after, stat_as_a_table, stat_at_an_interval, set_takes_effect,
+     lists_for_programs, ends_a_session, private_daemon)
