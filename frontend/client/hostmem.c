@@ -9,10 +9,12 @@
 #include "frontend/client/hostmem_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/log.h"
 #include "common/util.h"
 
 /* Behind the soft GPU's addresses, before those of programs. */
@@ -27,6 +29,7 @@ static struct {
 	pthread_mutex_t mutex;
 	struct memories memories; /* their pages do not overlap */
 	uint64_t next_hint;	  /* atomic */
+	uint32_t short_said;	  /* atomic: that the window is full */
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER, .next_hint = HINT};
 
 static int compare(const struct fgv_hostmem *a, const struct fgv_hostmem *b)
@@ -171,6 +174,18 @@ static void release(struct fgv_lane *lane, struct fgv_hostmem *memory)
 	free(memory);
 }
 
+CUresult fgv_hostmem_short(const struct fgv_client *client, uint64_t bytes)
+{
+	const struct fgv_window *window = &client->window;
+
+	if (!__atomic_exchange_n(&table.short_said, 1, __ATOMIC_RELAXED))
+		fgv_warning("no room for %" PRIu64 " bytes of pinned or mapped memory: a session of "
+			    "VM %s has %" PRIu64 " for all of it (key \"window\" of the host's "
+			    "configuration)",
+			    bytes, client->vm, window->arena_len - window->staging_len);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult fgv_hostmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range_kind kind,
 			   unsigned flags, uint64_t *address)
 {
@@ -182,7 +197,7 @@ CUresult fgv_hostmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range
 	*memory = (struct fgv_hostmem){.bytes = bytes, .kind = kind, .flags = flags};
 	if (fgv_arena_alloc(lane->client->arena, bytes, &memory->off)) {
 		free(memory);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return fgv_hostmem_short(lane->client, bytes);
 	}
 	memory->len = fgv_align_up(bytes, FGV_PAGE_BYTES);
 	clear(lane, memory);

@@ -34,6 +34,12 @@ void fgv_hostmem_remove(struct fgv_hostmem *memory);
 /* Puts the window's pages in the place of @memory's, not during a fork. Or -errno. */
 int fgv_hostmem_put_in_place(struct fgv_hostmem *memory, int window_fd);
 
+/*
+ * The window has no room for @bytes more, which is another limit than the GPU's memory: says so,
+ * once. Returns CUDA_ERROR_OUT_OF_MEMORY.
+ */
+CUresult fgv_hostmem_short(const struct fgv_client *client, uint64_t bytes);
+
 static inline void *fgv_hostmem_pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;

@@ -92,7 +92,7 @@ static CUresult register_memory(struct fgv_lane *lane, struct fgv_hostmem *memor
 	if (res)
 		return res;
 	if (fgv_arena_alloc(arena, memory->len, &memory->off))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return fgv_hostmem_short(lane->client, memory->len);
 	res = change_pages(lane, memory);
 	if (res)
 		fgv_arena_free(arena, memory->off);

@@ -2,9 +2,11 @@
  * Host memory that the GPU sees, and pools: what is waited for, what happens where the host
  * has no room at an address, and that nothing is lost where it fails.
  */
+#define _GNU_SOURCE
 #include "tests/unit/test_frontend.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ARENA_PART (30u << 20) /* of the test's window no two fit in */
 
@@ -130,6 +132,28 @@ START_TEST(memory_that_cannot_be_registered)
 END_TEST
 
 /* Of a program that allocates again and again nothing stays behind. */
+/* "Out of memory" alone does not say of which. */
+START_TEST(says_which_limit_it_was)
+{
+	int fd = memfd_create("stderr", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	void *first = pinned(ARENA_PART), *second;
+	const char *line;
+	char text[1024];
+
+	dup2(fd, STDERR_FILENO);
+	ck_assert_int_eq(cudaMallocHost(&second, ARENA_PART), cudaErrorMemoryAllocation);
+	ck_assert_int_eq(cudaMallocHost(&second, ARENA_PART), cudaErrorMemoryAllocation);
+	dup2(before, STDERR_FILENO);
+	text[pread(fd, text, sizeof(text) - 1, 0)] = '\0';
+	line = strstr(text, "fairgv: warning: no room for 31457280 bytes of pinned or mapped memory");
+	ck_assert_msg(line && strstr(line, "key \"window\""), "%s", text);
+	ck_assert_ptr_null(strstr(strchr(line, '\n'), "no room"));
+	close(before);
+	close(fd);
+	ck_assert_int_eq(cudaFreeHost(first), cudaSuccess);
+}
+END_TEST
+
 START_TEST(the_arena_comes_back)
 {
 	void *own = calloc(1, ARENA_PART), *p, *too_much;
@@ -220,6 +244,7 @@ int main(void)
 	tcase_add_test(tests, new_memory_is_zero);
 	tcase_add_test(tests, addresses_that_the_host_lacks);
 	tcase_add_test(tests, memory_that_cannot_be_registered);
+	tcase_add_test(tests, says_which_limit_it_was);
 	tcase_add_test(tests, the_arena_comes_back);
 	tcase_add_test(tests, captures_keep_memory);
 	tcase_add_test(tests, pools_keep_what_is_freed);
