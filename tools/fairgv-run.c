@@ -166,7 +166,7 @@ static int find_files(struct fgv_run *run)
 	if (len > 0) {
 		self[len] = '\0';
 		folder = dirname(dirname(self));
-		snprintf(path, sizeof(path), "%s/frontend/libcudart/.libs/%s", folder, library);
+		snprintf(path, sizeof(path), "%s/frontend/.libs/%s", folder, library);
 		if (!access(path, F_OK)) {
 			snprintf(run->library_folder, sizeof(run->library_folder), "%s",
 				 dirname(path));

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "frontend/client/lane.h"
 
-#include "frontend/client/device.h"
+#include "frontend/client/thread.h"
 #include "frontend/client/transport.h"
 
 /* The last eighth of the lanes, at least one, is for sharing. */
@@ -107,20 +107,28 @@ static CUresult take(struct fgv_client *client, struct fgv_lane **lane)
 	return res;
 }
 
-/* The device's addresses are to be reserved before the program gets one (device.c). */
-static CUresult know_device(struct fgv_lane *lane)
+static void give_back(struct fgv_lane *lane)
 {
-	const struct fgv_device_info *info;
-	CUresult res;
-
+	pthread_mutex_lock(&pool.mutex);
 	if (lane->shared)
-		fgv_lane_lock(lane);
+		lane->users--;
 	else
-		fgv_lane_own(lane);
-	res = fgv_device_info(lane, &info);
-	fgv_lane_leave(lane);
-	return res;
+		pool.idle[pool.idle_count++] = lane;
+	pthread_mutex_unlock(&pool.mutex);
 }
+
+void fgv_lane_return(void)
+{
+	struct fgv_lane *lane = fgv_thread_self.lane;
+
+	/* Nothing is given back to a session that has ended, least of all in a forked child. */
+	if (!lane || fgv_session_status(lane->client))
+		return;
+	fgv_thread_self.lane = NULL;
+	give_back(lane);
+}
+
+static __thread struct fgv_thread_part part = {.end = fgv_lane_return};
 
 CUresult fgv_lane_take(struct fgv_lane **lane)
 {
@@ -130,28 +138,16 @@ CUresult fgv_lane_take(struct fgv_lane **lane)
 	if (fgv_thread_self.forbidden)
 		return CUDA_ERROR_NOT_PERMITTED;
 	res = fgv_session_open(&client);
-	if (!res)
-		res = (CUresult)fgv_thread_watch();
+	if (!res && fgv_thread_add(&part))
+		res = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!res)
 		res = take(client, lane);
 	if (res)
 		return res;
-	res = know_device(*lane);
-	if (res)
-		fgv_lane_return(*lane);
-	else
-		fgv_thread_self.lane = *lane;
-	return res;
-}
-
-void fgv_lane_return(struct fgv_lane *lane)
-{
-	pthread_mutex_lock(&pool.mutex);
-	if (lane->shared)
-		lane->users--;
-	else
-		pool.idle[pool.idle_count++] = lane;
-	pthread_mutex_unlock(&pool.mutex);
+	if (!(*lane)->shared)
+		fgv_lane_own(*lane);
+	fgv_thread_self.lane = *lane;
+	return CUDA_SUCCESS;
 }
 
 /*

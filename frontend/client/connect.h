@@ -4,7 +4,7 @@
 #ifndef FGV_CLIENT_CONNECT_H
 #define FGV_CLIENT_CONNECT_H
 
-#include "frontend/client/session.h"
+#include "frontend/client/client.h"
 
 /* The guest's kernel module, in a virtual machine. */
 #define FGV_DEVICE_NAME "/dev/fairgv"

@@ -17,7 +17,6 @@
 
 #include "common/util.h"
 #include "frontend/client/connect.h"
-#include "frontend/client/text.h"
 #include "shmring/park.h"
 #include "shmring/spin.h"
 #include "shmring/usual.h"
@@ -116,7 +115,7 @@ CUresult fgv_lane_status(struct fgv_lane *lane)
  * about to read (attach.c). CUDA's calls are no cancellation points, and a lane must not be
  * left in the middle of one.
  */
-static bool sleep_on_doorbell(struct fgv_lane *lane, int64_t limit_ns)
+bool fgv_lane_sleep(struct fgv_lane *lane, int64_t limit_ns)
 {
 	int cancel, rung;
 
@@ -158,7 +157,7 @@ void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
 		uint64_t left_ns = end_ns - now_ns;
 		uint64_t nap_ns = left_ns < 2 * NAP_NS ? left_ns : NAP_NS;
 
-		undisturbed = sleep_on_doorbell(
+		undisturbed = fgv_lane_sleep(
 			lane, (int64_t)(left_ns > NAPS_NS ? left_ns - NAPS_NS : nap_ns));
 	}
 	if (slack > TIMER_SLACK_NS)
@@ -170,7 +169,7 @@ void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns)
  * Else a busy GPU would have two processors busy with waiting, this one and the host's.
  * Where spinning is dear, or is to last longer, that decides.
  */
-static uint64_t rest_ns(uint32_t usual_ns)
+uint64_t fgv_lane_rest_ns(uint32_t usual_ns)
 {
 	uint64_t ns = fgv_usual_rest_ns(usual_ns, SLEEP_LATE_NS + usual_ns / VARIES_BY_PART);
 
@@ -212,7 +211,7 @@ static void reclaim_all(struct fgv_lane *lane)
  */
 static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 {
-	uint64_t first_ns = rest_ns(lane->room_usual_ns), since_ns = fgv_now_ns();
+	uint64_t first_ns = fgv_lane_rest_ns(lane->room_usual_ns), since_ns = fgv_now_ns();
 	struct fgv_spin spin = fgv_spin_start();
 	bool overslept = false;
 
@@ -227,7 +226,7 @@ static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 			continue;
 		fgv_park_announce_for_room(&lane->head->guest_parked);
 		if (!fgv_ring_freed_ordered(&lane->requests, position))
-			sleep_on_doorbell(lane, -1);
+			fgv_lane_sleep(lane, -1);
 		fgv_park_withdraw(&lane->head->guest_parked);
 		spin = fgv_spin_start();
 	}
@@ -266,6 +265,46 @@ static void *open_in_heap(struct fgv_lane *lane, uint32_t len)
 	return lane->client->window.base + lane->open_heap;
 }
 
+static void *refuse(struct fgv_lane *lane, const struct fgv_op_info *info, CUresult code)
+{
+	if (info->call)
+		lane->refused = code;
+	return lane->nowhere;
+}
+
+void *fgv_lane_begin_recorded(struct fgv_lane *lane, uint16_t op, uint32_t len)
+{
+	const struct fgv_op_info *info = &fgv_op_infos[op];
+	CUresult (*judge)(void);
+	CUresult res = CUDA_SUCCESS;
+	void *message;
+
+	if (info->apart)
+		return NULL;
+	if (!lane->recorder) {
+		/* Pairs with the release in fgv_record_forbid(). */
+		judge = __atomic_load_n(&fgv_record_judge, __ATOMIC_ACQUIRE);
+		if (judge && info->call)
+			res = judge();
+		return res ? refuse(lane, info, res) : NULL;
+	}
+	if (info->call || info->stream_off == FGV_OP_NO_STREAM) {
+		fgv_recorder_fail(lane->recorder, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		return refuse(lane, info, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	}
+	message = fgv_recorder_add(lane->recorder, NULL, op, len);
+	return message ? message : lane->nowhere;
+}
+
+void fgv_lane_leave_recorder(struct fgv_lane *lane)
+{
+	struct fgv_recorder *recorder = lane->recorder;
+
+	lane->recorder = NULL;
+	if (recorder->finish)
+		recorder->finish(recorder);
+}
+
 void *fgv_lane_begin(struct fgv_lane *lane, uint16_t op, uint32_t len)
 {
 	void *message;
@@ -278,7 +317,7 @@ void *fgv_lane_begin(struct fgv_lane *lane, uint16_t op, uint32_t len)
 	if (unlikely(fgv_session_status(lane->client)))
 		return lane->nowhere;
 	if (unlikely(lane->recorder || __atomic_load_n(&fgv_record_judge, __ATOMIC_RELAXED))) {
-		message = fgv_record_begin(lane, op, len);
+		message = fgv_lane_begin_recorded(lane, op, len);
 		if (message)
 			return message;
 	}
@@ -297,12 +336,6 @@ void *fgv_lane_begin(struct fgv_lane *lane, uint16_t op, uint32_t len)
 		return lane->nowhere;
 	}
 	return message;
-}
-
-/* One writer; whoever prints reads while it counts. */
-static void count_up(uint64_t *counter)
-{
-	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
 /* Work whose end the program can see, and does not wait for anyway; see sync.h. */
@@ -337,7 +370,7 @@ uint32_t fgv_lane_commit(struct fgv_lane *lane)
 	slot->len = lane->open_len;
 	if (lane->open_len > FGV_SLOT_INLINE)
 		slot->heap_off = lane->open_heap;
-	count_up(&lane->counts[lane->open_op].requests);
+	fgv_count_up(&lane->counts[lane->open_op].requests);
 	slot->ticket = __atomic_fetch_add(&client->ticket, 1, __ATOMIC_RELAXED);
 	if (is_seen(lane->open_op))
 		__atomic_store_n(&lane->seen_ticket, slot->ticket, __ATOMIC_RELAXED);
@@ -346,135 +379,4 @@ uint32_t fgv_lane_commit(struct fgv_lane *lane)
 	if (fgv_park_is_announced(&fgv_window_head(&client->window)->host_parked))
 		fgv_doorbell_ring(client->doorbell);
 	return lane->call++;
-}
-
-/* With the GPU at the session's disposal what is waited for is under way. */
-static bool look_on(const struct fgv_lane *lane, struct fgv_spin *spin)
-{
-	const uint32_t *online = &fgv_window_head(&lane->client->window)->online;
-
-	return fgv_spin_again(spin) ||
-	       (__atomic_load_n(online, __ATOMIC_RELAXED) && fgv_spin_longer(spin));
-}
-
-/* Until it is rung, for @limit_ns at most unless that is 0. */
-static void park(struct fgv_lane *lane, uint64_t limit_ns)
-{
-	fgv_park_announce(&lane->head->guest_parked);
-	if (!fgv_ring_peek_ordered(&lane->replies)) {
-		if (limit_ns)
-			fgv_lane_doze(lane, limit_ns);
-		else
-			sleep_on_doorbell(lane, -1);
-	}
-	fgv_park_withdraw(&lane->head->guest_parked);
-}
-
-/*
- * Waits for the next reply on @lane, whatever it answers. False: there will be none. The clock is
- * not looked at for a reply that comes in a moment. Out of line, so that bench instructions can
- * leave out how long that takes.
- */
-static __attribute__((noinline)) bool wait_for_reply(struct fgv_lane *lane)
-{
-	uint32_t *usual_ns = &lane->counts[lane->open_op].usual_ns;
-	uint64_t first_ns = rest_ns(*usual_ns);
-	uint64_t since_ns = first_ns ? fgv_now_ns() : 0;
-	struct fgv_spin spin = fgv_spin_start();
-	bool overslept = false;
-
-	if (first_ns) {
-		park(lane, first_ns);
-		overslept = fgv_ring_peek(&lane->replies);
-	}
-	while (!fgv_ring_peek(&lane->replies)) {
-		if (fgv_session_status(lane->client))
-			return false;
-		if (look_on(lane, &spin))
-			continue;
-		if (!since_ns)
-			since_ns = fgv_spin_since_ns(&spin);
-		park(lane, 0);
-		spin = fgv_spin_start();
-	}
-	if (!since_ns)
-		since_ns = fgv_spin_since_ns(&spin);
-	fgv_usual_note(usual_ns, since_ns ? fgv_now_ns() - since_ns : 0, overslept);
-	return true;
-}
-
-/* Errors after which the GPU's context is of no use, as CUDA has it. */
-static bool is_sticky(CUresult res)
-{
-	switch (res) {
-	case CUDA_ERROR_ECC_UNCORRECTABLE:
-	case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-	case CUDA_ERROR_CONTAINED:
-	case CUDA_ERROR_ILLEGAL_ADDRESS:
-	case CUDA_ERROR_LAUNCH_TIMEOUT:
-	case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-	case CUDA_ERROR_ASSERT:
-	case CUDA_ERROR_HARDWARE_STACK_ERROR:
-	case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-	case CUDA_ERROR_MISALIGNED_ADDRESS:
-	case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-	case CUDA_ERROR_INVALID_PC:
-	case CUDA_ERROR_LAUNCH_FAILED:
-	case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-	case CUDA_ERROR_MPS_CLIENT_TERMINATED:
-	case CUDA_ERROR_EXTERNAL_DEVICE:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, void *reply,
-			   uint32_t reply_len)
-{
-	CUresult res = (CUresult)got->status;
-
-	if (is_sticky(res))
-		fgv_session_end(lane->client, res);
-	if (res)
-		return res;
-	if (got->len != reply_len || reply_len > FGV_SLOT_INLINE)
-		return CUDA_ERROR_UNKNOWN;
-	if (reply_len)
-		memcpy(reply, got->data, reply_len);
-	return CUDA_SUCCESS;
-}
-
-static CUresult wait_for_call(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
-{
-	struct fgv_slot got;
-	CUresult refused = lane->refused;
-
-	if (unlikely(refused)) {
-		lane->refused = CUDA_SUCCESS;
-		return refused;
-	}
-	if (!wait_for_reply(lane))
-		return fgv_session_status(lane->client);
-	got = *fgv_ring_peek(&lane->replies);
-	fgv_ring_release(&lane->replies);
-	/* Before an error ends the session, and with it all ways to fetch text. */
-	if (unlikely(fgv_text_waits(lane->client)) && got.op != FGV_OP_TEXT_READ)
-		fgv_text_print(lane);
-	if (got.call == call)
-		return read_reply(lane, &got, reply, reply_len);
-	fgv_session_lose(lane->client, "the backend answers what was not asked");
-	return fgv_session_status(lane->client);
-}
-
-CUresult fgv_lane_wait(struct fgv_lane *lane, uint32_t call, void *reply, uint32_t reply_len)
-{
-	if (likely(!lane->refused))
-		count_up(&lane->counts[lane->open_op].round_trips);
-	return wait_for_call(lane, call, reply, reply_len);
-}
-
-CUresult fgv_lane_wait_more(struct fgv_lane *lane, uint32_t call)
-{
-	return wait_for_call(lane, call, NULL, 0);
 }

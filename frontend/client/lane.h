@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 #include "api/gpu_guest.h"
-#include "frontend/client/record.h"
+#include "frontend/client/recorder.h"
 #include "frontend/client/session.h"
 #include "frontend/client/thread.h"
 #include "shmring/heap.h"
@@ -36,6 +36,12 @@ struct fgv_op_count {
 	uint64_t round_trips; /* of them: those that were waited for */
 	uint32_t usual_ns;    /* that a wait lasts; see shmring/usual.h */
 };
+
+/* One writer; whoever prints reads while it counts. */
+static inline void fgv_count_up(uint64_t *counter)
+{
+	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
+}
 
 /* All its owner's; the counts are read by others. */
 struct fgv_lane {
@@ -73,8 +79,8 @@ void fgv_lane_destroy(struct fgv_lane *lane);
 
 /* A lane for this thread, which had none, attached. Logs nothing but a lost session. */
 CUresult fgv_lane_take(struct fgv_lane **lane);
-/* Gives back what fgv_lane_take() gave; another thread goes on with it. */
-void fgv_lane_return(struct fgv_lane *lane);
+/* This thread gives its lane back, if it has one; another thread goes on with it. */
+void fgv_lane_return(void);
 
 /* The calling thread uses the lane from now on; a shared one, until fgv_lane_leave(). */
 void fgv_lane_own(struct fgv_lane *lane);
@@ -107,6 +113,11 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	return CUDA_SUCCESS;
 }
 
+/* Sleeps until the doorbell is rung, for @limit_ns at most unless negative; whether that was up. */
+bool fgv_lane_sleep(struct fgv_lane *lane, int64_t limit_ns);
+/* How much of a wait that usually lasts @usual_ns is best slept through; 0: none. */
+uint64_t fgv_lane_rest_ns(uint32_t usual_ns);
+
 /* A pause, which a ring ends, and in which the end of the session is noticed. */
 void fgv_lane_doze(struct fgv_lane *lane, uint64_t ns);
 
@@ -119,10 +130,15 @@ static inline bool fgv_lane_is_answered(const struct fgv_lane *lane)
 	return fgv_ring_peek(&lane->replies);
 }
 
+/* For fgv_lane_begin() alone: where the request goes if not to the host; NULL: there. */
+void *fgv_lane_begin_recorded(struct fgv_lane *lane, uint16_t op, uint32_t len);
+/* For fgv_lane_leave() alone. */
+void fgv_lane_leave_recorder(struct fgv_lane *lane);
+
 static inline void fgv_lane_leave(struct fgv_lane *lane)
 {
 	if (__builtin_expect(lane->recorder != NULL, 0))
-		fgv_record_leave(lane);
+		fgv_lane_leave_recorder(lane);
 	if (lane->shared)
 		pthread_mutex_unlock(&lane->lock);
 }

@@ -2,8 +2,7 @@
  * The one session of the process: making it, and the ways in which it ends.
  *
  * Locks: state.mutex is held while connecting, so that one thread connects and the
- * others wait for it. A fork waits for it too: the child must not get half a session;
- * then for hostmem.c's, which is taken while holding it.
+ * others wait for it. A fork waits for it too.
  */
 #include "frontend/client/session.h"
 
@@ -13,9 +12,6 @@
 
 #include "common/log.h"
 #include "frontend/client/connect.h"
-#include "frontend/client/errlog.h"
-#include "frontend/client/hostmem.h"
-#include "frontend/client/stats.h"
 #include "frontend/client/transport.h"
 #include "shmring/spin.h"
 
@@ -26,49 +22,25 @@ static struct {
 	char said[400];	    /* the last failure that was logged */
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void fork_prepare(void)
+void fgv_session_fork_begin(void)
 {
 	pthread_mutex_lock(&state.mutex);
-	fgv_hostmem_fork_begin();
-	fgv_errlog_fork_begin();
 }
 
-static void fork_parent(void)
+void fgv_session_fork_end(bool is_child)
 {
-	fgv_errlog_fork_end();
-	fgv_hostmem_fork_end(false);
-	pthread_mutex_unlock(&state.mutex);
-}
-
-/*
- * The child has no session: its window is not mapped, and its copies of the
- * descriptors would keep the parent's session alive after the parent.
- */
-static void fork_child(void)
-{
-	fgv_errlog_fork_end();
-	fgv_hostmem_fork_end(true);
-	if (state.connected) {
+	if (is_child && state.connected) {
 		__atomic_store_n(&state.client.ended, CUDA_ERROR_NOT_INITIALIZED, __ATOMIC_RELAXED);
 		close(state.client.connection);
 		close(state.client.doorbell);
 		close(state.client.window_fd);
-		fgv_stats_forget();
 	}
 	pthread_mutex_unlock(&state.mutex);
 }
 
-__attribute__((constructor)) static void start(void)
-{
-	fgv_log_init("fairgv");
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
-}
-
-/* After the program's own destructors: what is called now finds CUDA gone. */
-__attribute__((destructor)) static void stop(void)
+void fgv_session_stop(void)
 {
 	fgv_session_end(&state.client, CUDA_ERROR_DEINITIALIZED);
-	fgv_stats_print();
 }
 
 /* A program that tries again and again is told once, unless the reason changes. */

@@ -15,43 +15,13 @@
 #ifndef FGV_CLIENT_SESSION_H
 #define FGV_CLIENT_SESSION_H
 
-#include <cuda.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "shmring/arena.h"
-#include "shmring/window.h"
-
-struct fgv_transport;
-
-/* Written while connecting, before any other thread sees it; but for the last six. */
-struct fgv_client {
-	struct fgv_window window;
-	struct fgv_arena *arena; /* behind the staging part */
-	const struct fgv_transport *transport;
-	int connection; /* its end is the session's; what else it is for is the transport's */
-	int doorbell;	/* wakes the dispatcher */
-	int window_fd;	/* to map parts of the window once more (hostmem.c) */
-	char vm[FGV_NAME_MAX];
-	uint32_t ended; /* atomic: a CUresult; 0 while it goes on */
-	uint32_t lost;	/* atomic: by the loss of its connection */
-	/* The number of the next request, session-wide; every post writes here. */
-	uint64_t ticket __attribute__((aligned(FGV_CACHE_LINE)));
-	uint64_t synced_ticket; /* atomic: nothing asked before this one is under way; 0: unknown */
-	uint64_t done_ticket;	/* atomic: no work asked for before this one is under way; see sync.h */
-	uint32_t is_split;	/* atomic: some stream is not waited for by the legacy one */
-};
+#include "frontend/client/client.h"
 
 /* The session, connected if need be; or why there is none. Logs why, once. */
 CUresult fgv_session_open(struct fgv_client **client);
 
 /* The session if there is or was one, else NULL. Never connects. */
 struct fgv_client *fgv_session_existing(void);
-
-static inline CUresult fgv_session_status(const struct fgv_client *client)
-{
-	return (CUresult)__atomic_load_n(&client->ended, __ATOMIC_RELAXED);
-}
 
 /* Ends the session with @code, unless it has ended. True if this call did it. */
 bool fgv_session_end(struct fgv_client *client, CUresult code);
@@ -65,5 +35,15 @@ void fgv_session_lose(struct fgv_client *client, const char *why);
  * otherwise, or not at all.
  */
 bool fgv_session_reset_dead(void);
+
+/*
+ * Around a fork, so that the child does not get half a session. It has none: its window is not
+ * mapped, and its copies of the descriptors would keep the parent's session alive.
+ */
+void fgv_session_fork_begin(void);
+void fgv_session_fork_end(bool is_child);
+
+/* The process ends: what is called from now on finds CUDA gone. */
+void fgv_session_stop(void);
 
 #endif

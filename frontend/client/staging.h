@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frontend/client/session.h"
+#include "frontend/client/client.h"
 
 #define FGV_STAGING_CHUNKS_MAX FGV_STAGING_LOANS
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "frontend/client/errlog.h"
 #include "frontend/client/lane.h"
 
 struct totals {
@@ -32,7 +31,6 @@ static bool count(struct fgv_unsupported *unsupported)
 {
 	struct fgv_unsupported *head;
 
-	fgv_errlog_add_missing(unsupported->name);
 	if (__atomic_fetch_add(&unsupported->calls, 1, __ATOMIC_RELAXED))
 		return false;
 	head = __atomic_load_n(&state.unsupported, __ATOMIC_RELAXED);

@@ -6,7 +6,7 @@
  */
 #include "frontend/client/sync.h"
 
-#include "frontend/client/record.h"
+#include "frontend/client/recorder.h"
 
 static bool may_be_refused(const struct fgv_lane *lane)
 {

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "frontend/client/lane.h"
+
 #define PART_BYTES (64u * 1024)
 #define PARTS_MAX  128 /* per call: a kernel that prints without end does not hold it for ever */
 

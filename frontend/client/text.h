@@ -10,7 +10,9 @@
 
 #include <stdbool.h>
 
-#include "frontend/client/lane.h"
+#include "frontend/client/client.h"
+
+struct fgv_lane;
 
 extern uint32_t fgv_text_busy; /* atomic: some thread writes */
 

@@ -1,18 +1,13 @@
 /*
- * The state of a thread, and its end. A thread that ends gives back its default stream,
- * its lane and its stack of launch configurations. Destructors of other libraries may
- * still call CUDA after that: then the thread gets them anew and is watched again,
+ * The end of a thread: its parts are given back, the last added first. Destructors of other
+ * libraries may still call CUDA after that: then the thread gets them anew and is watched again,
  * as often as the C library runs destructors.
  */
 #include "frontend/client/thread.h"
 
-#include <cuda.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-
-#include "api/gpu_guest.h"
-#include "frontend/client/lane.h"
 
 __thread struct fgv_thread fgv_thread_self;
 
@@ -23,21 +18,14 @@ static int key_error;
 static void thread_end(void *arg)
 {
 	struct fgv_thread *self = arg;
-	struct fgv_lane *lane = self->lane;
+	struct fgv_thread_part *part;
 
-	self->watched = 0;
-	/* Nothing is given back to a session that has ended, least of all in a forked child. */
-	if (lane && !fgv_lane_enter(&lane)) {
-		if (self->default_stream)
-			fgv_post_stream_destroy(lane, self->default_stream);
-		fgv_lane_leave(lane);
-		self->default_stream = 0;
-		self->lane = NULL;
-		fgv_lane_return(lane);
+	self->is_watched = false;
+	while ((part = self->parts)) {
+		self->parts = part->next;
+		part->is_added = false;
+		part->end();
 	}
-	free(self->configs);
-	self->configs = NULL;
-	self->config_count = self->config_room = 0;
 }
 
 static void make_key(void)
@@ -45,16 +33,28 @@ static void make_key(void)
 	key_error = pthread_key_create(&key, thread_end);
 }
 
-int fgv_thread_watch(void)
+static int watch(struct fgv_thread *self)
 {
-	struct fgv_thread *self = &fgv_thread_self;
-
-	if (self->watched)
+	if (self->is_watched)
 		return 0;
 	pthread_once(&key_once, make_key);
 	if (key_error || pthread_setspecific(key, self))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	self->watched = 1;
+		return -ENOMEM;
+	self->is_watched = true;
+	return 0;
+}
+
+int fgv_thread_add(struct fgv_thread_part *part)
+{
+	struct fgv_thread *self = &fgv_thread_self;
+
+	if (part->is_added)
+		return 0;
+	if (watch(self))
+		return -ENOMEM;
+	part->is_added = true;
+	part->next = self->parts;
+	self->parts = part;
 	return 0;
 }
 

@@ -1,58 +1,41 @@
 /*
- * What CUDA keeps per host thread: the last error, the current device, launch
- * configurations between push and pop; and what this library does: the lane.
+ * What this library keeps per host thread. Whatever else a part of it or a face keeps for a thread
+ * is in that part's own storage, and told of here if it must be given back at the thread's end.
  *
- * Threads: each sees its own. What is given back at a thread's end is listed in
- * thread.c; the initial thread's is left to the end of the process.
+ * Threads: each sees its own. The initial thread's is left to the end of the process.
  */
 #ifndef FGV_CLIENT_THREAD_H
 #define FGV_CLIENT_THREAD_H
 
-#include <driver_types.h>
+#include <stdbool.h>
 #include <stdint.h>
-#include <vector_types.h>
 
 struct fgv_lane;
-struct fgv_recorder;
 
-struct fgv_launch_config {
-	dim3 grid;
-	dim3 block;
-	size_t shared_bytes;
-	cudaStream_t stream;
+/* Something that a thread has, in its storage; zeroed but for @end at first. */
+struct fgv_thread_part {
+	void (*end)(void); /* gives it back, in the thread */
+	struct fgv_thread_part *next;
+	bool is_added;
 };
 
 struct fgv_thread {
 	struct fgv_lane *lane; /* NULL until needed */
 	uint32_t id;	       /* the kernel's; 0 until needed */
-	cudaError_t last_error;
-	int device;
-	uint32_t default_stream; /* the host's handle of this thread's own; 0: none yet */
-	uint32_t watched;	 /* fgv_thread_watch() was called */
-	uint32_t forbidden;	 /* CUDA must not be called: the thread can get no lane */
-	uint32_t in_errlog;	 /* it is in a callback of the log (errlog.h) */
-	/* Takes what this thread puts into any stream (libcudart/capture.h); NULL: nothing does. */
-	struct fgv_recorder *recorder;
-	int capture_mode; /* an enum cudaStreamCaptureMode; 0 is the default */
-	struct fgv_launch_config *configs;
-	uint32_t config_count;
-	uint32_t config_room;
-	/* The allocation found last (addrmap.c), good while no other has been removed. */
-	uint64_t range_start;
-	uint64_t range_len;
-	uint64_t range_generation;
-	uint32_t range_kind; /* enum fgv_range_kind */
+	uint32_t forbidden;    /* CUDA must not be called: the thread can get no lane */
+	struct fgv_thread_part *parts;
+	bool is_watched;
 };
 
 /* In the initial TLS block, which makes an access one instruction. */
-extern __thread struct fgv_thread fgv_thread_self
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct fgv_thread fgv_thread_self __attribute__((tls_model("initial-exec")));
 
 /*
- * Has what this thread holds given back at its end. Call before giving it anything.
- * CUDA's code for no memory where that is not possible, else 0.
+ * Has @part given back at the thread's end, after those that were added later. Call before there
+ * is anything to give back, as often as you like: once it has been given back, it must be added
+ * again. -ENOMEM.
  */
-int fgv_thread_watch(void);
+int fgv_thread_add(struct fgv_thread_part *part);
 
 /* A thread of this library, which stays and which the program's signals do not reach; or an errno.
  */

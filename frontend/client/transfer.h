@@ -7,7 +7,27 @@
 #ifndef FGV_CLIENT_TRANSFER_H
 #define FGV_CLIENT_TRANSFER_H
 
-#include "frontend/client/copy.h"
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fgv_lane;
+
+/*
+ * A place on the device as the operations have it: in an array bytes, row and slice; with
+ * no array (0) an address, the pitch of its rows and the rows of a slice.
+ */
+struct fgv_place {
+	uint32_t array;
+	uint64_t at[3];
+};
+
+/* The same in the program's memory. */
+struct fgv_rows {
+	uint8_t *base;
+	uint64_t pitch;
+	uint64_t rows;
+};
 
 static inline uint64_t fgv_box_bytes(const uint64_t box[3])
 {
@@ -28,8 +48,9 @@ static inline uint8_t *fgv_rows_at(const struct fgv_rows *rows, const uint64_t a
 }
 
 /*
- * As fgv_copy_box_in() and fgv_copy_box_out(), for any size and without a recorder. What goes in
- * has left the program's memory on return, but not the window.
+ * Copies @box, bytes, rows and slices of any size, none of them 0, between the program's memory
+ * and the device, ordered in @stream (the host's handle). What goes in has left the program's
+ * memory on return, but not the window; what comes out is there on return.
  */
 CUresult fgv_transfer_in(struct fgv_lane *lane, const struct fgv_place *to,
 			 const struct fgv_rows *from, const uint64_t box[3], uint32_t stream);

@@ -8,7 +8,7 @@
 #ifndef FGV_CLIENT_TRANSPORT_H
 #define FGV_CLIENT_TRANSPORT_H
 
-#include "frontend/client/session.h"
+#include "frontend/client/client.h"
 
 #define FGV_HANDSHAKE_SEC 60
 

@@ -8,7 +8,7 @@
 
 #include "common/texel.h"
 #include "common/util.h"
-#include "frontend/client/object.h"
+#include "frontend/cuda/context/object.h"
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/cudart.h"
 

@@ -8,7 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "frontend/client/lane.h"
+#include "frontend/cuda/context/context.h"
 
 /* An array, one with mipmap levels, or a level of one. */
 struct fgv_array {

@@ -2,7 +2,7 @@
  * Many copies, prefetches or discards by one call. Nothing says that those of a batch
  * happen in any order, so they happen in theirs.
  */
-#include "frontend/client/hostmem.h"
+#include "frontend/cuda/memory/hostmem.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 #include "frontend/libcudart/memcpy_box.h"

@@ -1,7 +1,7 @@
 /*
  * What the device can do beyond what its attributes tell.
  */
-#include "frontend/client/device.h"
+#include "frontend/cuda/context/device.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -80,7 +80,7 @@ static cudaError_t flush_writes(enum cudaFlushGPUDirectRDMAWritesTarget target,
 	    (scope != cudaFlushGPUDirectRDMAWritesToOwner &&
 	     scope != cudaFlushGPUDirectRDMAWritesToAllDevices))
 		return cudaErrorInvalidValue;
-	return fgv_device_check(fgv_thread_self.device);
+	return fgv_device_check(fgv_context_get_device());
 }
 
 /* No other device writes to a session's memory, and the device's attributes say so. */

@@ -14,6 +14,7 @@
 #include "frontend/libcudart/graph_memory.h"
 
 uint32_t fgv_capture_uses;
+__thread struct fgv_capture_thread fgv_capture_self;
 
 static struct {
 	pthread_mutex_t mutex;
@@ -47,7 +48,7 @@ static void count_use(int change)
 void fgv_capture_divert(struct fgv_recorder *recorder)
 {
 	count_use(recorder ? 1 : -1);
-	fgv_thread_self.recorder = recorder;
+	fgv_capture_self.recorder = recorder;
 }
 
 /* --- Captures and their streams ------------------------------------------------ */
@@ -83,7 +84,7 @@ struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph)
 	capture->graph = graph;
 	capture->owns_graph = owns_graph;
 	capture->first_node = graph->count;
-	capture->thread = &fgv_thread_self;
+	capture->thread = &fgv_capture_self;
 	capture->id = ++state.last_id;
 	capture->next = state.captures;
 	state.captures = capture;
@@ -177,19 +178,19 @@ void fgv_capture_forget_stream(uint32_t handle)
 
 static bool minds(const struct capture *capture)
 {
-	const struct fgv_thread *self = &fgv_thread_self;
+	const struct fgv_capture_thread *self = &fgv_capture_self;
 
 	if (capture->thread == self)
 		return capture->mode != cudaStreamCaptureModeRelaxed;
 	return capture->mode == cudaStreamCaptureModeGlobal &&
-	       self->capture_mode == cudaStreamCaptureModeGlobal;
+	       self->mode == cudaStreamCaptureModeGlobal;
 }
 
 cudaError_t fgv_capture_check_unsafe(void)
 {
 	cudaError_t error = cudaSuccess;
 
-	if (!fgv_capture_is_used() || fgv_thread_self.capture_mode == cudaStreamCaptureModeRelaxed)
+	if (!fgv_capture_is_used() || fgv_capture_self.mode == cudaStreamCaptureModeRelaxed)
 		return cudaSuccess;
 	fgv_capture_lock();
 	for (struct capture *each = state.captures; each; each = each->next) {
@@ -278,8 +279,8 @@ cudaError_t fgv_capture_enter(struct fgv_lane *lane, uint32_t handle)
 
 	if (lane->recorder)
 		return cudaSuccess;
-	if (fgv_thread_self.recorder) {
-		lane->recorder = fgv_thread_self.recorder;
+	if (fgv_capture_self.recorder) {
+		lane->recorder = fgv_capture_self.recorder;
 		return cudaSuccess;
 	}
 	fgv_capture_lock();

@@ -1,7 +1,7 @@
 /*
  * Streams that are being captured: what is put into them becomes nodes of a graph. All work
  * of streams asks fgv_stream_handle() for its stream, so that is where a capture is met: the
- * lane gets a recorder (client/record.h) until it is left, and what was recorded by then is a
+ * lane gets a recorder (client/recorder.h) until it is left, and what was recorded by then is a
  * node. A call that puts work into a stream needs to do nothing for that.
  *
  * What is no work of a stream but may disturb a capture, allocating above all, asks
@@ -27,6 +27,14 @@ static inline bool fgv_capture_is_used(void)
 {
 	return __builtin_expect(__atomic_load_n(&fgv_capture_uses, __ATOMIC_RELAXED) != 0, 0);
 }
+
+/* What captures keep of a thread. */
+struct fgv_capture_thread {
+	struct fgv_recorder *recorder; /* takes what it puts into any stream; NULL: nothing does */
+	enum cudaStreamCaptureMode mode;
+};
+
+extern __thread struct fgv_capture_thread fgv_capture_self;
 
 /* From now on @recorder takes what this thread puts into any stream; NULL: no more. */
 void fgv_capture_divert(struct fgv_recorder *recorder);

@@ -167,7 +167,7 @@ static cudaError_t end_locked(const struct captured_stream *stream, struct captu
 		return cudaErrorStreamCaptureUnmatched;
 	}
 	*ends = capture;
-	if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != &fgv_thread_self)
+	if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != &fgv_capture_self)
 		return cudaErrorStreamCaptureWrongThread;
 	if (capture->is_invalid)
 		return cudaErrorStreamCaptureInvalidated;
@@ -357,12 +357,12 @@ FGV_EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
 
 FGV_EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
-	struct fgv_thread *self = &fgv_thread_self;
-	int earlier = self->capture_mode;
+	struct fgv_capture_thread *self = &fgv_capture_self;
+	int earlier = self->mode;
 
 	if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
 		return fgv_error_set(cudaErrorInvalidValue);
-	self->capture_mode = (int)*mode;
+	self->mode = (int)*mode;
 	*mode = (enum cudaStreamCaptureMode)earlier;
 	return cudaSuccess;
 }

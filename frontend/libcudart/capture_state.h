@@ -5,7 +5,6 @@
 #ifndef FGV_LIBCUDART_CAPTURE_STATE_H
 #define FGV_LIBCUDART_CAPTURE_STATE_H
 
-#include "frontend/client/thread.h"
 #include "frontend/libcudart/capture.h"
 
 /* Nodes of a capture's graph, and how each is waited for. */
@@ -21,9 +20,9 @@ struct capture {
 	bool owns_graph; /* made by the capture; else it is the program's */
 	bool is_invalid;
 	enum cudaStreamCaptureMode mode;
-	const struct fgv_thread *thread; /* that began it */
-	uint32_t origin;		 /* the stream that it began in */
-	uint32_t first_node;		 /* number of nodes that the graph had before */
+	const struct fgv_capture_thread *thread; /* that began it */
+	uint32_t origin;			 /* the stream that it began in */
+	uint32_t first_node;			 /* number of nodes that the graph had before */
 	unsigned long long id;
 };
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "frontend/client/device.h"
+#include "frontend/cuda/context/device.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/launch.h"
 
@@ -93,9 +93,8 @@ static cudaError_t begin(const void *func, const cudaLaunchConfig_t *config, str
 		error = fgv_enter(lane);
 	if (error)
 		return error;
-	res = fgv_device_info(*lane, &info);
-	if (!res)
-		res = fgv_kernel_need(*lane, *kernel);
+	info = fgv_device_info();
+	res = fgv_kernel_need(*lane, *kernel);
 	error = fgv_kernel_error(res);
 	if (!error && !fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH))
 		error = FGV_NOT_SUPPORTED("clusters of blocks");

@@ -12,10 +12,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "frontend/client/addrmap.h"
-#include "frontend/client/errors.h"
-#include "frontend/client/lane.h"
-#include "frontend/client/stats.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/libcudart/errors.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 
 #define FGV_EXPORT __attribute__((visibility("default")))
 
@@ -27,17 +27,17 @@
 	({                                                                                         \
 		static struct fgv_unsupported unsupported_part = {.name = (what)};                 \
                                                                                                    \
-		fgv_stats_unsupported(&unsupported_part);                                          \
+		fgv_errlog_unsupported(&unsupported_part);                                         \
 		cudaErrorNotSupported;                                                             \
 	})
 
 struct fgv_device_info;
 struct fgv_kernel;
 
-/* This thread's lane, as fgv_lane_enter(), with the runtime's code. */
+/* This thread's lane, as fgv_context_enter(), with the runtime's code. */
 static inline cudaError_t fgv_enter(struct fgv_lane **lane)
 {
-	CUresult res = fgv_lane_enter(lane);
+	CUresult res = fgv_context_enter(lane);
 
 	return __builtin_expect(res != CUDA_SUCCESS, 0) ? fgv_error_from(res) : cudaSuccess;
 }

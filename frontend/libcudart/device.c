@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/client/addrmap.h"
-#include "frontend/client/device.h"
-#include "frontend/client/hostmem.h"
-#include "frontend/client/object.h"
-#include "frontend/client/pool.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/context/device.h"
+#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
@@ -25,7 +25,7 @@ static unsigned device_flags;
 
 static cudaError_t get_info(const struct fgv_device_info **info)
 {
-	return fgv_error_from(fgv_device_info(NULL, info));
+	return fgv_error_from(fgv_context_info(info));
 }
 
 /* The description of @device. */
@@ -68,29 +68,13 @@ FGV_EXPORT cudaError_t cudaGetDevice(int *device)
 {
 	if (!device)
 		return fgv_error_set(cudaErrorInvalidValue);
-	*device = fgv_thread_self.device;
-	return cudaSuccess;
-}
-
-/* Makes a context, so in a forked child, which can have none, it fails. */
-static cudaError_t set_device(int device)
-{
-	const struct fgv_device_info *info;
-	const struct fgv_client *client;
-	cudaError_t error = find(device, &info);
-
-	if (error)
-		return error;
-	client = fgv_session_existing();
-	if (client && fgv_session_status(client) == CUDA_ERROR_NOT_INITIALIZED)
-		return cudaErrorInitializationError;
-	fgv_thread_self.device = device;
+	*device = fgv_context_get_device();
 	return cudaSuccess;
 }
 
 FGV_EXPORT cudaError_t cudaSetDevice(int device)
 {
-	return fgv_error_set(set_device(device));
+	return fgv_error_set(fgv_error_from(fgv_context_set_device(device)));
 }
 
 static bool are_flags(unsigned flags)

@@ -4,18 +4,19 @@
 #include <cuda_profiler_api.h>
 
 #include "frontend/libcudart/cudart.h"
+#include "frontend/libcudart/thread.h"
 
 FGV_EXPORT cudaError_t cudaGetLastError(void)
 {
-	cudaError_t last = fgv_thread_self.last_error;
+	cudaError_t last = fgv_cudart_self.last_error;
 
-	fgv_thread_self.last_error = cudaSuccess;
+	fgv_cudart_self.last_error = cudaSuccess;
 	return last;
 }
 
 FGV_EXPORT cudaError_t cudaPeekAtLastError(void)
 {
-	return fgv_thread_self.last_error;
+	return fgv_cudart_self.last_error;
 }
 
 FGV_EXPORT const char *cudaGetErrorName(cudaError_t error)

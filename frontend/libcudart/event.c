@@ -1,8 +1,8 @@
 /*
  * Events.
  */
-#include "frontend/client/object.h"
-#include "frontend/client/pool.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/pool.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 

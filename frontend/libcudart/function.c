@@ -5,8 +5,8 @@
 #include <cuda_occupancy.h>
 #include <string.h>
 
-#include "frontend/client/device.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/context/device.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 
 #define CARVEOUT_DEFAULT (-1)
@@ -24,9 +24,8 @@ static cudaError_t need(const void *func, struct fgv_kernel **kernel,
 		error = fgv_enter(&lane);
 	if (error)
 		return error;
-	res = fgv_device_info(lane, info);
-	if (!res)
-		res = fgv_kernel_need(lane, *kernel);
+	*info = fgv_device_info();
+	res = fgv_kernel_need(lane, *kernel);
 	fgv_lane_leave(lane);
 	return fgv_kernel_error(res);
 }

@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "frontend/client/object.h"
-#include "frontend/client/record.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/client/recorder.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/user_object.h"
 

@@ -197,7 +197,7 @@ cudaError_t fgv_alloc_capture(struct fgv_lane *lane, uint64_t bytes, uint64_t *a
 {
 	struct cudaMemAllocNodeParamsV2 params = {
 		.poolProps = {.allocType = cudaMemAllocationTypePinned,
-			      .location = {cudaMemLocationTypeDevice, fgv_thread_self.device}},
+			      .location = {cudaMemLocationTypeDevice, fgv_context_get_device()}},
 		.bytesize = bytes,
 	};
 	struct captured captured = {.bytes = bytes};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
 

@@ -6,6 +6,7 @@
  * Two launches of one executable graph never overlap: what it is launched in waits for
  * where it was launched before.
  */
+#include "frontend/client/record.h"
 #include "frontend/libcudart/graph_exec.h"
 
 #include <stdlib.h>
@@ -303,7 +304,7 @@ static void leave_host(struct fgv_exec *exec)
 {
 	struct fgv_lane *lane;
 
-	if ((!exec->was_launched && !exec->event) || fgv_lane_enter(&lane))
+	if ((!exec->was_launched && !exec->event) || fgv_context_enter(&lane))
 		return;
 	keep_held(lane, exec);
 	if (exec->event)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_exec.h"
 

@@ -11,8 +11,8 @@
 #include <sys/queue.h>
 
 #include "common/util.h"
-#include "frontend/client/addrmap.h"
-#include "frontend/client/pool.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/pool.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
 

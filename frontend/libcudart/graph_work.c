@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "frontend/client/copy.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/memory/copy.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"

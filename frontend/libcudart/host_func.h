@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "frontend/client/record.h"
+#include "frontend/client/recorder.h"
 
 /* Has @fn called by a thread of this library once what is in the stream now is done. */
 CUresult fgv_host_func_start(struct fgv_lane *lane, uint32_t stream, cudaHostFn_t fn, void *data);

@@ -2,7 +2,7 @@
  * Pinned and registered host memory, and what a pointer points to. All host memory that the GPU
  * sees is mapped and portable, whatever its flags, and has one address for both.
  */
-#include "frontend/client/hostmem.h"
+#include "frontend/cuda/memory/hostmem.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/unsupported.h"
 
@@ -75,7 +75,7 @@ static cudaError_t register_memory(void *ptr, size_t size, unsigned flags)
 			fgv_hostmem_register(lane, (uint64_t)(uintptr_t)ptr, size, flags));
 	fgv_lane_leave(lane);
 	if (error == cudaErrorNotSupported)
-		fgv_stats_unsupported(&unsupported);
+		fgv_errlog_unsupported(&unsupported);
 	return error;
 }
 
@@ -157,7 +157,7 @@ static cudaError_t pointer_attributes(struct cudaPointerAttributes *attributes, 
 	if (!look(ptr, &view))
 		return cudaSuccess;
 	attributes->type = type_of(view.kind);
-	attributes->device = fgv_thread_self.device;
+	attributes->device = fgv_context_get_device();
 	attributes->devicePointer = (void *)(uintptr_t)ptr;
 	if (!fgv_range_is_host(view.kind))
 		attributes->hostPointer = NULL;

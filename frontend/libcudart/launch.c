@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "frontend/client/device.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/context/device.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/launch.h"
+#include "frontend/libcudart/thread.h"
 
 /* Registers go to warps in units of this many for each thread. */
 #define REGISTER_UNIT 8
@@ -156,14 +157,12 @@ static cudaError_t post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 static cudaError_t launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
 			     const struct fgv_launch *launch)
 {
-	const struct fgv_device_info *info;
+	const struct fgv_device_info *info = fgv_device_info();
 	cudaError_t error;
 	uint32_t stream;
 	CUresult res;
 
-	res = fgv_device_info(lane, &info);
-	if (!res)
-		res = fgv_kernel_need(lane, kernel);
+	res = fgv_kernel_need(lane, kernel);
 	if (res)
 		return fgv_kernel_error(res);
 	error = check(kernel, launch, info);
@@ -314,6 +313,17 @@ FGV_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, con
 	return fgv_error_set(launch_extended(config, func, args));
 }
 
+static void forget_configs(void)
+{
+	struct fgv_cudart_thread *self = &fgv_cudart_self;
+
+	free(self->configs);
+	self->configs = NULL;
+	self->config_count = self->config_room = 0;
+}
+
+static __thread struct fgv_thread_part part = {.end = forget_configs};
+
 /*
  * kernel<<<...>>>(args) pushes the configuration, evaluates the arguments, which may
  * launch kernels themselves, and pops it. 0 for success.
@@ -321,12 +331,12 @@ FGV_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, con
 FGV_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
 						cudaStream_t stream)
 {
-	struct fgv_thread *self = &fgv_thread_self;
+	struct fgv_cudart_thread *self = &fgv_cudart_self;
 	uint32_t room = self->config_room ? self->config_room * 2 : 4;
 	struct fgv_launch_config *more;
 
 	if (self->config_count == self->config_room) {
-		if (fgv_thread_watch())
+		if (fgv_thread_add(&part))
 			return fgv_error_set(cudaErrorMemoryAllocation);
 		more = realloc(self->configs, room * sizeof(*more));
 		if (!more)
@@ -342,7 +352,7 @@ FGV_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t sh
 FGV_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
 						  void *stream)
 {
-	struct fgv_thread *self = &fgv_thread_self;
+	struct fgv_cudart_thread *self = &fgv_cudart_self;
 	const struct fgv_launch_config *config;
 
 	if (!self->config_count)

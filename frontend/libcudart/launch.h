@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "frontend/client/registry.h"
+#include "frontend/cuda/module/registry.h"
 
 struct fgv_device_info;
 struct fgv_lane;

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/client/image.h"
-#include "frontend/client/object.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/module/image.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 
 #define FILE_MAX (1l << 31)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "frontend/client/errlog.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/libcudart/cudart.h"
 
 /* Comes first where older messages are missing. */
@@ -39,7 +39,7 @@ FGV_EXPORT cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc,
 
 	if (!callbackFunc)
 		return fgv_error_set(cudaErrorInvalidValue);
-	listener = fgv_errlog_listen(callbackFunc, userData);
+	listener = fgv_errlog_listen((CUlogsCallback)callbackFunc, userData);
 	if (!listener)
 		return fgv_error_set(cudaErrorMemoryAllocation);
 	if (callback_out)

@@ -2,7 +2,7 @@
  * Managed memory. The program and the GPU use the same pages at any time, so nothing ever
  * moves between them: advice and prefetching are checked, remembered and told when asked for.
  */
-#include "frontend/client/hostmem.h"
+#include "frontend/cuda/memory/hostmem.h"
 #include "frontend/libcudart/cudart.h"
 
 #define ACCESSED_BY_HOST   1u

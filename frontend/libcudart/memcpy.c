@@ -10,8 +10,8 @@
  */
 #include "frontend/libcudart/memcpy.h"
 
-#include "frontend/client/addrmap.h"
-#include "frontend/client/copy.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/copy.h"
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/cudart.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/util.h"
 #include "frontend/client/sync.h"
-#include "frontend/client/transfer.h"
+#include "frontend/cuda/memory/copy.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 

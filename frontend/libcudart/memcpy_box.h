@@ -53,8 +53,7 @@ cudaError_t fgv_memcpy_from_array(void *dst, cudaArray_const_t src, size_t x, si
 				  size_t count, enum cudaMemcpyKind kind, struct fgv_when when);
 cudaError_t fgv_memcpy_between_arrays(cudaArray_t dst, size_t dst_x, size_t dst_y,
 				      cudaArray_const_t src, size_t src_x, size_t src_y,
-				      size_t count, enum cudaMemcpyKind kind,
-				      struct fgv_when when);
+				      size_t count, enum cudaMemcpyKind kind, struct fgv_when when);
 cudaError_t fgv_memset_3d(struct cudaPitchedPtr memory, int value, struct cudaExtent extent,
 			  struct fgv_when when);
 

@@ -7,9 +7,9 @@
  */
 #include "frontend/libcudart/cudart.h"
 
-#include "frontend/client/devmem.h"
-#include "frontend/client/hostmem.h"
-#include "frontend/client/pool.h"
+#include "frontend/cuda/memory/devmem.h"
+#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/memory/pool.h"
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/graph_memory.h"

@@ -2,7 +2,7 @@
  * What nvcc's start-up code calls: registering fat binaries, kernels and variables.
  * The handle that it passes around is the module.
  */
-#include "frontend/client/registry.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 
 FGV_EXPORT void **__cudaRegisterFatBinary(void *wrapper)

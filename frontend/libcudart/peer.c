@@ -29,7 +29,7 @@ FGV_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, i
 FGV_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
 	cudaError_t error =
-		flags ? cudaErrorInvalidValue : check_pair(fgv_thread_self.device, peerDevice);
+		flags ? cudaErrorInvalidValue : check_pair(fgv_context_get_device(), peerDevice);
 
 	/* Only the device itself passes for one. */
 	return fgv_error_set(error ? error : cudaErrorPeerAccessUnsupported);
@@ -37,7 +37,7 @@ FGV_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int f
 
 FGV_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 {
-	cudaError_t error = check_pair(fgv_thread_self.device, peerDevice);
+	cudaError_t error = check_pair(fgv_context_get_device(), peerDevice);
 
 	return fgv_error_set(error ? error : cudaErrorPeerAccessNotEnabled);
 }

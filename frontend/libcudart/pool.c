@@ -2,8 +2,8 @@
  * Stream-ordered allocation, and the pools that it comes from. Memory may be used as soon as
  * it is allocated, on this device by all streams.
  */
-#include "frontend/client/pool.h"
-#include "frontend/client/addrmap.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/memory/addrmap.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_alloc.h"
 

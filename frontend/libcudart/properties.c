@@ -40,12 +40,7 @@ void fgv_properties_set(void *prop, const struct fgv_property *fields_of, size_t
 
 cudaError_t fgv_properties_device(int device, const struct fgv_device_info **info)
 {
-	cudaError_t error = fgv_error_from(fgv_device_info(NULL, info));
-
-	if (error)
-		return error;
-	return device < 0 || (uint32_t)device >= (*info)->devices ? cudaErrorInvalidDevice
-								  : cudaSuccess;
+	return fgv_error_from(fgv_context_find_device(device, info));
 }
 
 static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "frontend/client/device.h"
+#include "frontend/cuda/context/device.h"
 #include "frontend/libcudart/cudart.h"
 
 /* A member that is an attribute by another name. */

@@ -3,8 +3,8 @@
  */
 #include <stdlib.h>
 
-#include "frontend/client/object.h"
-#include "frontend/client/pool.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/pool.h"
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/capture.h"
@@ -24,20 +24,36 @@ static bool find(cudaStream_t stream, struct fgv_object_info *info)
 	return fgv_object_find(FGV_OBJECT_STREAM, stream, info);
 }
 
+/* The host's handle of this thread's own default stream; 0: none yet. */
+static __thread uint32_t default_stream;
+
+static void destroy_default_stream(void)
+{
+	struct fgv_lane *lane = fgv_thread_self.lane;
+
+	/* A session that has ended has given it back, and a thread without a lane has none. */
+	if (!lane || fgv_lane_enter(&lane))
+		return;
+	if (default_stream)
+		fgv_post_stream_destroy(lane, default_stream);
+	fgv_lane_leave(lane);
+	default_stream = 0;
+}
+
+static __thread struct fgv_thread_part part = {.end = destroy_default_stream};
+
 /* An ordinary stream, which waits for the legacy one and it for this. */
 static cudaError_t own_default_stream(struct fgv_lane *lane, uint32_t *handle)
 {
-	struct fgv_thread *self = &fgv_thread_self;
-	CUresult res;
+	CUresult res = CUDA_SUCCESS;
 
-	if (!self->default_stream) {
+	if (!default_stream && fgv_thread_add(&part))
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (!default_stream)
 		res = fgv_call_stream_create(lane, cudaStreamDefault, PRIORITY_LEAST,
-					     &self->default_stream);
-		if (res)
-			return fgv_error_from(res);
-	}
-	*handle = self->default_stream;
-	return cudaSuccess;
+					     &default_stream);
+	*handle = default_stream;
+	return fgv_error_from(res);
 }
 
 cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "frontend/client/object.h"
+#include "frontend/cuda/context/object.h"
 #include "frontend/libcudart/attribute.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -109,6 +109,6 @@ FGV_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 	cudaError_t error = device ? find(hStream, &attributes) : cudaErrorInvalidValue;
 
 	if (!error)
-		*device = fgv_thread_self.device;
+		*device = fgv_context_get_device();
 	return fgv_error_set(error);
 }

@@ -1,8 +1,8 @@
 /*
  * Variables of modules, by what stands for them in the program.
  */
-#include "frontend/client/addrmap.h"
-#include "frontend/client/registry.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/module/registry.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 

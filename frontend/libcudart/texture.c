@@ -8,7 +8,7 @@
 #include <sys/queue.h>
 
 #include "common/texel.h"
-#include "frontend/client/ptrhash.h"
+#include "frontend/cuda/module/ptrhash.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 

@@ -7,6 +7,6 @@
 
 int fgv_unsupported_call(struct fgv_unsupported *unsupported)
 {
-	fgv_stats_unsupported(unsupported);
+	fgv_errlog_unsupported(unsupported);
 	return fgv_error_note(cudaErrorNotSupported, unsupported->name);
 }

@@ -6,7 +6,7 @@
 #ifndef FGV_LIBCUDART_UNSUPPORTED_H
 #define FGV_LIBCUDART_UNSUPPORTED_H
 
-#include "frontend/client/stats.h"
+#include "frontend/cuda/context/errlog.h"
 
 /* Counts the call, notes cudaErrorNotSupported as the thread's last error, returns it. */
 int fgv_unsupported_call(struct fgv_unsupported *unsupported);
@@ -47,6 +47,6 @@ int fgv_unsupported_call(struct fgv_unsupported *unsupported);
 
 /* Only counted: what was registered in vain shows when it is used. */
 #define QUIET_STUB(function)                                                                       \
-	DEFINE_STUB(function, fgv_stats_unsupported_quietly(&unsupported); return 0)
+	DEFINE_STUB(function, fgv_errlog_unsupported_quietly(&unsupported); return 0)
 
 #endif

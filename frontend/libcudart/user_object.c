@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "frontend/client/object.h"
+#include "frontend/cuda/context/object.h"
 #include "frontend/client/thread.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"

@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 
 #include "common/util.h"
-#include "frontend/client/addrmap.h"
-#include "frontend/client/object.h"
-#include "frontend/client/ptrhash.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/module/ptrhash.h"
 
 #define KEYS 5000
 

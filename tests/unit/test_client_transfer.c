@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "frontend/client/copy.h"
+#include "frontend/cuda/memory/copy.h"
 #include "frontend/client/lane.h"
 #include "frontend/client/staging.h"
 #include "tests/unit/test_client_host.h"

@@ -1,12 +1,13 @@
 /*
- * frontend/client/record.c: what a lane with a recorder is asked for is kept, as often as
- * wanted, in its order, and what can't be kept fails, and the recorder with it.
+ * frontend/client/recorder.c and record.c: what a lane with a recorder is asked for is kept, as
+ * often as wanted, in its order, and what can't be kept fails, and the recorder with it.
  */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/client/record.h"
 
 static uint64_t nowhere[FGV_MESSAGE_MAX / sizeof(uint64_t)];
 static struct fgv_recorder recorder, *finished;
@@ -96,20 +97,20 @@ END_TEST
 /* Work is kept with its length; a call that has its answer at any time goes to the host. */
 START_TEST(keeps_work)
 {
-	uint32_t *message = fgv_record_begin(&lane, FGV_OP_FILL, 40);
+	uint32_t *message = fgv_lane_begin_recorded(&lane, FGV_OP_FILL, 40);
 
 	ck_assert_ptr_nonnull(message);
 	ck_assert_ptr_eq(message, recorder.first->message);
 	ck_assert_uint_eq(recorder.first->op, FGV_OP_FILL);
 	ck_assert_uint_eq(recorder.first->len, 40);
-	ck_assert_ptr_null(fgv_record_begin(&lane, FGV_OP_MEM_INFO, 0));
+	ck_assert_ptr_null(fgv_lane_begin_recorded(&lane, FGV_OP_MEM_INFO, 0));
 	ck_assert_int_eq(recorder.failed, CUDA_SUCCESS);
 }
 END_TEST
 
 START_TEST(refuses_what_must_be_answered)
 {
-	ck_assert_ptr_eq(fgv_record_begin(&lane, FGV_OP_DEVICE_SYNC, 0), nowhere);
+	ck_assert_ptr_eq(fgv_lane_begin_recorded(&lane, FGV_OP_DEVICE_SYNC, 0), nowhere);
 	ck_assert_int_eq(lane.refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	ck_assert_int_eq(recorder.failed, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	ck_assert_ptr_null(recorder.first);
@@ -120,7 +121,7 @@ END_TEST
 
 START_TEST(tells_who_has_it_no_more)
 {
-	fgv_record_leave(&lane);
+	fgv_lane_leave_recorder(&lane);
 	ck_assert_ptr_null(lane.recorder);
 	ck_assert_ptr_eq(finished, &recorder);
 }
@@ -135,11 +136,11 @@ static CUresult judge(void)
 START_TEST(asks_the_judge)
 {
 	lane.recorder = NULL;
-	ck_assert_ptr_null(fgv_record_begin(&lane, FGV_OP_DEVICE_SYNC, 0));
+	ck_assert_ptr_null(fgv_lane_begin_recorded(&lane, FGV_OP_DEVICE_SYNC, 0));
 	fgv_record_forbid(judge);
-	ck_assert_ptr_null(fgv_record_begin(&lane, FGV_OP_FILL, 40));
+	ck_assert_ptr_null(fgv_lane_begin_recorded(&lane, FGV_OP_FILL, 40));
 	ck_assert_int_eq(lane.refused, CUDA_SUCCESS);
-	ck_assert_ptr_eq(fgv_record_begin(&lane, FGV_OP_DEVICE_SYNC, 0), nowhere);
+	ck_assert_ptr_eq(fgv_lane_begin_recorded(&lane, FGV_OP_DEVICE_SYNC, 0), nowhere);
 	ck_assert_int_eq(lane.refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 END_TEST

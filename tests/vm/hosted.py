@@ -7,7 +7,7 @@ import subprocess
 
 from common import BUILD, PATIENCE_S, expect
 from guest import TCG, Guest
-from initramfs import LIBCUDART
+from initramfs import LIBRARIES
 from qmp import Qmp
 
 MODULE = "/lib/fairgv.ko"
@@ -19,8 +19,9 @@ def boot(kernel, config, vm, programs=(), machine=TCG):
     @programs: of the build tree, beside the workloads.
     """
     files = {MODULE: kernel.build_module(),
-             # fairgv-run finds the library as it does in the build tree.
-             "fairgv/frontend/libcudart/.libs/libcudart.so.13": LIBCUDART / "libcudart.so.13"}
+             # fairgv-run finds the libraries as it does in the build tree.
+             "fairgv/frontend/.libs/libcudart.so.13": LIBRARIES / "libcudart.so.13",
+             "fairgv/frontend/.libs/libfairgv.so.0": LIBRARIES / "libfairgv.so.0"}
     contents = {f"bin/{name}": BUILD / "workloads" / name for name in WORKLOADS}
     contents |= {f"bin/{path.rsplit('/', 1)[-1]}": BUILD / path for path in programs}
     contents["fairgv/tools/fairgv-run"] = BUILD / "tools/fairgv-run"

@@ -11,7 +11,7 @@ import subprocess
 
 from common import BUILD
 
-LIBCUDART = BUILD / "frontend/libcudart/.libs"
+LIBRARIES = BUILD / "frontend/.libs"
 APPLETS = ("sh", "mount", "cat", "ls", "dmesg", "insmod", "rmmod", "lsmod", "stty", "sleep", "kill",
            "poweroff", "mkdir", "wc", "grep", "echo", "test", "ps", "head", "tail", "rm", "env", "id",
            "basename", "readlink", "mkfifo", "chmod", "true", "false", "printf", "hostname", "taskset",
@@ -54,7 +54,7 @@ class Archive:
         self.add_file(name, source)
         done = subprocess.run(["ldd", source], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               text=True, check=False,
-                              env={**os.environ, "LD_LIBRARY_PATH": str(LIBCUDART)})
+                              env={**os.environ, "LD_LIBRARY_PATH": str(LIBRARIES)})
         for library, path in re.findall(r"(\S+) (?:=> (/\S+) )?\(0x", done.stdout):
             self.add_library(library, path)
 

@@ -1,0 +1,59 @@
+/*
+ * Every function of the core that needs the GPU starts here: it enters the context, which gives it
+ * this thread's lane, and leaves the lane when it is done.
+ *
+ *	res = fgv_context_enter(&lane);
+ *	if (!res) {
+ *		res = fgv_call_mem_alloc(lane, ...);
+ *		fgv_lane_leave(lane);
+ *	}
+ *
+ * The process's session is its context: one, on one device, made at the first such call. As
+ * lanes are, contexts are not entered twice.
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CUDA_CONTEXT_H
+#define FGV_CUDA_CONTEXT_H
+
+#include <cuda.h>
+
+#include "frontend/client/lane.h"
+
+struct fgv_device_info;
+
+/* For fgv_context_enter() alone: a lane for this thread, and the device known. */
+CUresult fgv_context_join(void);
+
+/*
+ * This thread's lane, with the device known. Fails with the code of why there is no session, or
+ * why it has ended; then *lane is NULL.
+ */
+static inline CUresult fgv_context_enter(struct fgv_lane **lane)
+{
+	CUresult res;
+
+	if (__builtin_expect(!fgv_thread_self.lane, 0)) {
+		*lane = NULL;
+		res = fgv_context_join();
+		if (res)
+			return res;
+	}
+	return fgv_lane_enter(lane);
+}
+
+/* Enters and leaves: what of a context that it can't do without a GPU, as its code. */
+CUresult fgv_context_need(void);
+
+/* The device's description, known without the GPU once any thread has entered. */
+CUresult fgv_context_info(const struct fgv_device_info **info);
+
+/* The description of device @ordinal. CUDA_ERROR_INVALID_DEVICE: the session has none such. */
+CUresult fgv_context_find_device(int ordinal, const struct fgv_device_info **info);
+
+/* This thread's current device; 0 until it sets another. */
+int fgv_context_get_device(void);
+/* CUDA_ERROR_INVALID_DEVICE, or CUDA_ERROR_NOT_INITIALIZED in a forked child. */
+CUresult fgv_context_set_device(int ordinal);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The one copy of the device's description.
+ *
+ * A session has one device so far: the operations do not say on which device they
+ * work, so a second one could not be used.
+ */
+#include "frontend/cuda/context/device.h"
+
+#include "common/log.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/client/lane.h"
+
+static struct {
+	pthread_mutex_t mutex;
+	uint32_t known; /* atomic */
+	struct fgv_device_info info;
+} device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void reserve_addresses(const struct fgv_device_info *info)
+{
+	int err;
+
+	if (!info->va_base)
+		return;
+	err = fgv_addrmap_reserve(info->va_base, info->va_len);
+	if (err)
+		fgv_info("the GPU's addresses are not reserved here: %s", strerror(-err));
+}
+
+static CUresult ask_locked(struct fgv_lane *lane)
+{
+	struct fgv_client *client = lane->client;
+	uint64_t off;
+	CUresult res;
+
+	if (fgv_arena_alloc(client->arena, sizeof(device.info), &off))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = fgv_call_device_info(lane, 0, off, sizeof(device.info));
+	if (!res) {
+		memcpy(&device.info, client->window.base + off, sizeof(device.info));
+		device.info.name[sizeof(device.info.name) - 1] = '\0';
+		device.info.pci_bus_id[sizeof(device.info.pci_bus_id) - 1] = '\0';
+		if (device.info.devices > 1)
+			device.info.devices = 1;
+		reserve_addresses(&device.info);
+		/* Pairs with the acquire in fgv_device_info(). */
+		__atomic_store_n(&device.known, 1, __ATOMIC_RELEASE);
+	}
+	fgv_arena_free(client->arena, off);
+	return res;
+}
+
+CUresult fgv_device_ask(struct fgv_lane *lane)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (fgv_device_info())
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&device.mutex);
+	if (!device.known)
+		res = ask_locked(lane);
+	pthread_mutex_unlock(&device.mutex);
+	return res;
+}
+
+const struct fgv_device_info *fgv_device_info(void)
+{
+	return __atomic_load_n(&device.known, __ATOMIC_ACQUIRE) ? &device.info : NULL;
+}
+
+int fgv_device_has_attribute(const struct fgv_device_info *info, int attribute)
+{
+	if (attribute <= 0 || attribute >= FGV_DEVICE_ATTRIBUTES)
+		return 0;
+	return info->attribute_known[attribute / 32] >> (attribute % 32) & 1;
+}
+
+int fgv_device_attribute(const struct fgv_device_info *info, CUdevice_attribute attribute)
+{
+	return fgv_device_has_attribute(info, (int)attribute) ? info->attributes[attribute] : 0;
+}

@@ -1,0 +1,28 @@
+/*
+ * What the program may know about its GPU, asked for once, with the first lane.
+ * Everything about properties, attributes and limits is answered from here.
+ *
+ * Threads: any. What fgv_device_info() gives never changes.
+ */
+#ifndef FGV_CUDA_DEVICE_H
+#define FGV_CUDA_DEVICE_H
+
+#include <cuda.h>
+
+#include "api/wire.h"
+
+struct fgv_lane;
+
+/* Asks for it on @lane, if it is not known. */
+CUresult fgv_device_ask(struct fgv_lane *lane);
+
+/* NULL: not known yet; whoever has entered the context (context.h) knows it. */
+const struct fgv_device_info *fgv_device_info(void);
+
+/* An attribute, 0 if the host does not know it. */
+int fgv_device_attribute(const struct fgv_device_info *info, CUdevice_attribute attribute);
+
+/* Whether the host knows it. */
+int fgv_device_has_attribute(const struct fgv_device_info *info, int attribute);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * The fat binaries that nvcc links into a program, as far as the guest must know them:
+ * where each container starts and ends. What is in them is the host's to judge.
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CUDA_IMAGE_H
+#define FGV_CUDA_IMAGE_H
+
+#include <stdint.h>
+
+struct fgv_image_part {
+	const void *data;
+	uint64_t len;
+};
+
+enum fgv_image_kind { FGV_IMAGE_WRAPPER, FGV_IMAGE_CONTAINER, FGV_IMAGE_ELF, FGV_IMAGE_TEXT };
+
+/* What @data, of four bytes at least, begins as; what is nothing else may be PTX. */
+enum fgv_image_kind fgv_image_kind(const void *data);
+
+/* The container at @data; -EBADMSG, as below. */
+int fgv_image_container(const void *data, struct fgv_image_part *part);
+
+/*
+ * The containers that the wrapper at @wrapper names, which become one module: 0, and
+ * *parts to be freed by the caller. -EBADMSG if it is no wrapper, or a container is
+ * none, or is cut short by the end of the program's segment in which it lies;
+ * -ENOMEM.
+ */
+int fgv_image_read(const void *wrapper, struct fgv_image_part **parts, uint32_t *count);
+
+#endif

@@ -1,0 +1,344 @@
+/*
+ * The lists of what is registered, and the tables by which it is found.
+ *
+ * Locks: registry.mutex guards the lists and is taken before a module's.
+ */
+#include "frontend/cuda/module/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/module/ptrhash.h"
+
+static struct {
+	pthread_mutex_t mutex;
+	struct fgv_module *modules;
+	struct fgv_ptrhash kernels;
+	struct fgv_ptrhash variables;
+} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static struct fgv_module *add(const struct fgv_module *made)
+{
+	struct fgv_module *module = malloc(sizeof(*module));
+
+	if (!module)
+		return NULL;
+	*module = *made;
+	pthread_mutex_init(&module->mutex, NULL);
+	pthread_mutex_lock(&registry.mutex);
+	module->next = registry.modules;
+	registry.modules = module;
+	pthread_mutex_unlock(&registry.mutex);
+	return module;
+}
+
+struct fgv_module *fgv_registry_add(const void *wrapper)
+{
+	return add(&(struct fgv_module){.wrapper = wrapper});
+}
+
+struct fgv_module *fgv_registry_add_image(const void *image, uint64_t len)
+{
+	struct fgv_module made = {.image = malloc(len), .image_len = len}, *module = NULL;
+
+	if (made.image) {
+		memcpy(made.image, image, len);
+		module = add(&made);
+	}
+	if (!module)
+		free(made.image);
+	return module;
+}
+
+/* The link that points to @module; to NULL if it is not registered. */
+static struct fgv_module **find_locked(const struct fgv_module *module)
+{
+	struct fgv_module **link = &registry.modules;
+
+	while (*link && *link != module)
+		link = &(*link)->next;
+	return link;
+}
+
+int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const char *name)
+{
+	struct fgv_kernel *kernel;
+	int err = -EINVAL;
+
+	if (!host || !name)
+		return -EINVAL;
+	kernel = calloc(1, sizeof(*kernel));
+	if (!kernel)
+		return -ENOMEM;
+	kernel->module = module;
+	kernel->host = host;
+	kernel->name = name;
+	kernel->carveout = -1;
+	pthread_mutex_lock(&registry.mutex);
+	if (*find_locked(module))
+		err = fgv_ptrhash_set(&registry.kernels, kernel, kernel);
+	if (!err)
+		err = fgv_ptrhash_set(&registry.kernels, host, kernel);
+	if (!err) {
+		kernel->next = module->kernels;
+		module->kernels = kernel;
+	} else {
+		fgv_ptrhash_remove(&registry.kernels, kernel);
+		free(kernel);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return err;
+}
+
+/* A copy of @made in @module's list. */
+static int add_variable(struct fgv_module *module, const struct fgv_variable *made)
+{
+	struct fgv_variable *variable;
+	int err = -EINVAL;
+
+	if (!made->host || !made->name)
+		return -EINVAL;
+	variable = malloc(sizeof(*variable));
+	if (!variable)
+		return -ENOMEM;
+	*variable = *made;
+	variable->module = module;
+	pthread_mutex_lock(&registry.mutex);
+	if (*find_locked(module))
+		err = fgv_ptrhash_set(&registry.variables, made->host, variable);
+	if (!err) {
+		variable->next = module->variables;
+		module->variables = variable;
+	} else {
+		free(variable);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return err;
+}
+
+int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
+			      uint64_t size)
+{
+	return add_variable(module,
+			    &(struct fgv_variable){.host = host, .name = name, .size = size});
+}
+
+int fgv_registry_add_managed(struct fgv_module *module, void **managed, const char *name,
+			     uint64_t size)
+{
+	return add_variable(
+		module, &(struct fgv_variable){
+				.host = managed, .managed = managed, .name = name, .size = size});
+}
+
+bool fgv_registry_has_managed(const struct fgv_module *module)
+{
+	const struct fgv_variable *variable = module ? module->variables : NULL;
+
+	while (variable && !variable->managed)
+		variable = variable->next;
+	return variable;
+}
+
+static struct fgv_kernel *find_kernel_locked(const struct fgv_module *module, const char *name)
+{
+	struct fgv_kernel *kernel = module->kernels;
+
+	while (kernel && strcmp(kernel->name, name) != 0)
+		kernel = kernel->next;
+	return kernel;
+}
+
+/* With a copy of @name behind it. */
+static struct fgv_kernel *make_kernel_locked(struct fgv_module *module, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct fgv_kernel *kernel = calloc(1, sizeof(*kernel) + len);
+
+	if (!kernel)
+		return NULL;
+	kernel->module = module;
+	kernel->name = memcpy(kernel + 1, name, len);
+	kernel->carveout = -1;
+	if (fgv_ptrhash_set(&registry.kernels, kernel, kernel)) {
+		free(kernel);
+		return NULL;
+	}
+	kernel->next = module->kernels;
+	module->kernels = kernel;
+	return kernel;
+}
+
+struct fgv_kernel *fgv_registry_kernel_named(struct fgv_module *module, const char *name)
+{
+	struct fgv_kernel *kernel;
+
+	pthread_mutex_lock(&registry.mutex);
+	kernel = find_kernel_locked(module, name);
+	if (!kernel)
+		kernel = make_kernel_locked(module, name);
+	pthread_mutex_unlock(&registry.mutex);
+	return kernel;
+}
+
+static struct fgv_variable *find_variable_locked(const struct fgv_module *module, const char *name)
+{
+	struct fgv_variable *variable = module->variables;
+
+	while (variable && strcmp(variable->name, name) != 0)
+		variable = variable->next;
+	return variable;
+}
+
+/* With a copy of @name behind it. */
+static struct fgv_variable *make_variable_locked(struct fgv_module *module, const char *name)
+{
+	size_t len = strlen(name) + 1;
+	struct fgv_variable *variable = calloc(1, sizeof(*variable) + len);
+
+	if (!variable)
+		return NULL;
+	variable->module = module;
+	variable->name = memcpy(variable + 1, name, len);
+	variable->next = module->variables;
+	module->variables = variable;
+	return variable;
+}
+
+struct fgv_variable *fgv_registry_variable_named(struct fgv_module *module, const char *name)
+{
+	struct fgv_variable *variable;
+
+	pthread_mutex_lock(&registry.mutex);
+	variable = find_variable_locked(module, name);
+	if (!variable)
+		variable = make_variable_locked(module, name);
+	pthread_mutex_unlock(&registry.mutex);
+	return variable;
+}
+
+int fgv_registry_add_managed_named(struct fgv_module *module, const char *name, uint64_t size)
+{
+	struct fgv_variable *variable = fgv_registry_variable_named(module, name);
+
+	if (!variable)
+		return -ENOMEM;
+	variable->size = size;
+	variable->managed = &variable->own;
+	return 0;
+}
+
+struct fgv_variable *fgv_registry_managed_named(struct fgv_module *module, const char *name)
+{
+	struct fgv_variable *variable;
+
+	pthread_mutex_lock(&registry.mutex);
+	variable = find_variable_locked(module, name);
+	pthread_mutex_unlock(&registry.mutex);
+	return variable && variable->managed ? variable : NULL;
+}
+
+struct fgv_kernel *fgv_registry_kernel(const void *key)
+{
+	return fgv_ptrhash_find(&registry.kernels, key);
+}
+
+struct fgv_variable *fgv_registry_variable(const void *key)
+{
+	return fgv_ptrhash_find(&registry.variables, key);
+}
+
+static void forget_kernel(struct fgv_kernel *kernel)
+{
+	__atomic_store_n(&kernel->ready, 0, __ATOMIC_RELAXED);
+	free(kernel->info);
+	kernel->info = NULL;
+}
+
+/* A managed one stays where the program has seen it. */
+static void forget_variable(struct fgv_variable *variable)
+{
+	if (__atomic_exchange_n(&variable->ready, 0, __ATOMIC_RELAXED) && !variable->managed)
+		fgv_addrmap_remove(variable->address, FGV_RANGE_VARIABLE);
+}
+
+/* With @lane, tells the host too. */
+static void unload(struct fgv_module *module, struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&module->mutex);
+	for (struct fgv_kernel *each = module->kernels; each; each = each->next)
+		forget_kernel(each);
+	for (struct fgv_variable *each = module->variables; each; each = each->next)
+		forget_variable(each);
+	if (lane && module->tried && !module->result)
+		fgv_post_module_unload(lane, module->handle);
+	module->tried = false;
+	pthread_mutex_unlock(&module->mutex);
+}
+
+/* At the end of the program managed variables stay for whoever still reads them. */
+static void free_managed(const struct fgv_module *module, struct fgv_lane *lane)
+{
+	for (const struct fgv_variable *each = module->variables; each; each = each->next) {
+		if (each->managed && each->address)
+			fgv_hostmem_free(lane, each->address, FGV_RANGE_MANAGED_VARIABLE);
+	}
+}
+
+static void destroy(struct fgv_module *module)
+{
+	struct fgv_variable *variable;
+	struct fgv_kernel *kernel;
+
+	while ((kernel = module->kernels)) {
+		module->kernels = kernel->next;
+		if (kernel->host && fgv_ptrhash_find(&registry.kernels, kernel->host) == kernel)
+			fgv_ptrhash_remove(&registry.kernels, kernel->host);
+		fgv_ptrhash_remove(&registry.kernels, kernel);
+		free(kernel);
+	}
+	while ((variable = module->variables)) {
+		module->variables = variable->next;
+		if (variable->host &&
+		    fgv_ptrhash_find(&registry.variables, variable->host) == variable)
+			fgv_ptrhash_remove(&registry.variables, variable->host);
+		free(variable);
+	}
+	pthread_mutex_destroy(&module->mutex);
+	free(module->image);
+	free(module);
+}
+
+/* A library that is unloaded; or the end of the program, when there is no lane to have. */
+void fgv_registry_remove(struct fgv_module *module)
+{
+	struct fgv_module **link;
+	struct fgv_lane *lane = NULL;
+
+	if (fgv_session_existing() && fgv_context_enter(&lane))
+		lane = NULL;
+	pthread_mutex_lock(&registry.mutex);
+	link = find_locked(module);
+	if (*link) {
+		*link = module->next;
+		unload(module, lane);
+		if (lane)
+			free_managed(module, lane);
+		destroy(module);
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	if (lane)
+		fgv_lane_leave(lane);
+}
+
+void fgv_registry_unload(struct fgv_lane *lane)
+{
+	pthread_mutex_lock(&registry.mutex);
+	for (struct fgv_module *each = registry.modules; each; each = each->next)
+		unload(each, lane);
+	pthread_mutex_unlock(&registry.mutex);
+}
