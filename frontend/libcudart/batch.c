@@ -3,6 +3,7 @@
  * happen in any order, so they happen in theirs.
  */
 #include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 #include "frontend/libcudart/memcpy_box.h"
@@ -192,7 +193,7 @@ static cudaError_t discard_batch(void *const *ptrs, const size_t *sizes, size_t 
 
 	if (error)
 		return error;
-	error = fgv_stream_find(lane, stream, &handle, &blocking);
+	error = fgv_error_from(fgv_stream_find(lane, stream, &handle, &blocking));
 	fgv_lane_leave(lane);
 	for (size_t i = 0; !error && i < count; i++)
 		error = fgv_error_from(fgv_hostmem_hints((uint64_t)(uintptr_t)ptrs[i], sizes[i],

@@ -13,7 +13,6 @@
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_memory.h"
 
-uint32_t fgv_capture_uses;
 __thread struct fgv_capture_thread fgv_capture_self;
 
 static struct {
@@ -40,9 +39,14 @@ void fgv_capture_unlock(void)
 	pthread_mutex_unlock(&state.mutex);
 }
 
+static const struct fgv_capturing table;
+
 static void count_use(int change)
 {
-	__atomic_fetch_add(&fgv_capture_uses, (uint32_t)change, __ATOMIC_RELAXED);
+	if (change > 0)
+		fgv_capturing_begin(&table);
+	else
+		fgv_capturing_end();
 }
 
 void fgv_capture_divert(struct fgv_recorder *recorder)
@@ -153,7 +157,7 @@ bool fgv_capture_has_blocking(void)
 	return false;
 }
 
-void fgv_capture_forget_stream(uint32_t handle)
+static void capture_forget_stream(uint32_t handle)
 {
 	struct captured_stream *stream;
 	struct capture *capture;
@@ -272,16 +276,16 @@ static cudaError_t start_recording(struct fgv_lane *lane, uint32_t handle)
 	return cudaSuccess;
 }
 
-cudaError_t fgv_capture_enter(struct fgv_lane *lane, uint32_t handle)
+static CUresult capture_enter(struct fgv_lane *lane, uint32_t handle)
 {
 	struct captured_stream *stream;
 	cudaError_t error = cudaSuccess;
 
 	if (lane->recorder)
-		return cudaSuccess;
+		return CUDA_SUCCESS;
 	if (fgv_capture_self.recorder) {
 		lane->recorder = fgv_capture_self.recorder;
-		return cudaSuccess;
+		return CUDA_SUCCESS;
 	}
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(handle);
@@ -291,7 +295,7 @@ cudaError_t fgv_capture_enter(struct fgv_lane *lane, uint32_t handle)
 	else if (!handle)
 		error = enter_legacy();
 	fgv_capture_unlock();
-	return error;
+	return (CUresult)error;
 }
 
 cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
@@ -353,7 +357,7 @@ static void forget_event(uint32_t handle)
 	count_use(-1);
 }
 
-void fgv_capture_forget_event(uint32_t handle)
+static void capture_forget_event(uint32_t handle)
 {
 	if (!fgv_capture_is_used())
 		return;
@@ -393,22 +397,22 @@ static cudaError_t record_event(uint32_t stream_handle, uint32_t event_handle,
 	return cudaSuccess;
 }
 
-cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event,
-				     const cudaGraphEdgeData *edge, bool *captured)
+static CUresult capture_record_event(struct fgv_lane *lane, uint32_t event,
+				     const CUgraphEdgeData *edge, bool *captured)
 {
 	cudaError_t error = cudaSuccess;
 
 	*captured = lane->recorder != NULL;
 	if (!fgv_capture_is_used())
-		return cudaSuccess;
+		return CUDA_SUCCESS;
 	fgv_capture_lock();
 	if (*captured)
 		error = record_event(((struct stream_recorder *)lane->recorder)->stream, event,
-				     edge);
+				     (const cudaGraphEdgeData *)edge);
 	else
 		forget_event(event);
 	fgv_capture_unlock();
-	return error;
+	return (CUresult)error;
 }
 
 /* @stream, NULL if it is not being captured, waits for what @event has captured. */
@@ -434,7 +438,7 @@ static cudaError_t wait_captured(struct captured_stream *stream, uint32_t handle
 	return cudaSuccess;
 }
 
-cudaError_t fgv_capture_wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
+static CUresult capture_wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
 				   bool *captured)
 {
 	const struct captured_event *event;
@@ -452,17 +456,48 @@ cudaError_t fgv_capture_wait_event(uint32_t stream_handle, bool blocking, uint32
 		error = cudaErrorStreamCaptureIsolation;
 	}
 	fgv_capture_unlock();
-	return error;
+	return (CUresult)error;
 }
 
-cudaError_t fgv_capture_check_event(uint32_t event)
+static CUresult capture_check_event(uint32_t event)
 {
 	bool found;
 
 	if (!fgv_capture_is_used())
-		return cudaSuccess;
+		return CUDA_SUCCESS;
 	fgv_capture_lock();
 	found = find_event(event);
 	fgv_capture_unlock();
-	return found ? cudaErrorCapturedEvent : cudaSuccess;
+	return found ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
+
+/* --- What streams and events ask ----------------------------------------------- */
+
+static CUresult capture_status(uint32_t handle, CUstreamCaptureStatus *status)
+{
+	const struct captured_stream *stream;
+	CUresult res = CUDA_SUCCESS;
+
+	fgv_capture_lock();
+	stream = fgv_capture_find_stream(handle);
+	if (!handle && fgv_capture_has_blocking())
+		res = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	else if (!stream)
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	else
+		*status = stream->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+						      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	fgv_capture_unlock();
+	return res;
+}
+
+static const struct fgv_capturing table = {
+	.enter = capture_enter,
+	.status = capture_status,
+	.check_unsafe = judge,
+	.record_event = capture_record_event,
+	.wait_event = capture_wait_event,
+	.check_event = capture_check_event,
+	.forget_stream = capture_forget_stream,
+	.forget_event = capture_forget_event,
+};

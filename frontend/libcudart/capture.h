@@ -16,16 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frontend/cuda/stream/capturing.h"
 #include "frontend/libcudart/graph.h"
 
 struct fgv_lane;
 
-/* Captures, captured events and diverted threads there are; atomic. */
-extern uint32_t fgv_capture_uses;
-
 static inline bool fgv_capture_is_used(void)
 {
-	return __builtin_expect(__atomic_load_n(&fgv_capture_uses, __ATOMIC_RELAXED) != 0, 0);
+	return fgv_capturing_now();
 }
 
 /* What captures keep of a thread. */
@@ -39,12 +37,6 @@ extern __thread struct fgv_capture_thread fgv_capture_self;
 /* From now on @recorder takes what this thread puts into any stream; NULL: no more. */
 void fgv_capture_divert(struct fgv_recorder *recorder);
 
-/*
- * Work for stream @handle is coming, on @lane: gives that a recorder if it is being captured. The
- * error of what a capture does not allow.
- */
-cudaError_t fgv_capture_enter(struct fgv_lane *lane, uint32_t handle);
-
 /* Whether a call that is not allowed during captures may be made now; fails those it disturbs. */
 cudaError_t fgv_capture_check_unsafe(void);
 
@@ -57,23 +49,5 @@ cudaError_t fgv_capture_visit(struct fgv_lane *lane,
 						   struct fgv_node *const *last, size_t count,
 						   void *arg),
 			      void *arg);
-
-/* The stream or event, by the host's handle, is destroyed. */
-void fgv_capture_forget_stream(uint32_t handle);
-void fgv_capture_forget_event(uint32_t handle);
-
-/*
- * Records the event in the stream that is being captured on @lane; or, if there is none, says
- * that the event is an ordinary one again: then it is to be recorded by the host. @edge: how its
- * waiters wait for the stream's last node; NULL: as what comes next in the stream.
- */
-cudaError_t fgv_capture_record_event(struct fgv_lane *lane, uint32_t event,
-				     const cudaGraphEdgeData *edge, bool *captured);
-
-/* Whether @stream's waiting for @event is a matter of captures, and what became of it then. */
-cudaError_t fgv_capture_wait_event(uint32_t stream, bool blocking, uint32_t event, bool *captured);
-
-/* cudaErrorCapturedEvent for an event that was last recorded in a capture. */
-cudaError_t fgv_capture_check_event(uint32_t event);
 
 #endif

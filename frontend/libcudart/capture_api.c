@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/capture_state.h"
 #include "frontend/libcudart/cudart.h"
 
@@ -14,7 +15,7 @@ static cudaError_t handle_of(cudaStream_t stream, uint32_t *handle, bool *blocki
 
 	if (error)
 		return error;
-	error = fgv_stream_find(lane, stream, handle, blocking);
+	error = fgv_error_from(fgv_stream_find(lane, stream, handle, blocking));
 	fgv_lane_leave(lane);
 	return error;
 }

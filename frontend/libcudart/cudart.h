@@ -42,28 +42,6 @@ static inline cudaError_t fgv_enter(struct fgv_lane **lane)
 	return __builtin_expect(res != CUDA_SUCCESS, 0) ? fgv_error_from(res) : cudaSuccess;
 }
 
-/*
- * The host's handle for what the program calls @stream: 0 for the legacy default stream.
- * The thread's own default stream is made at its first use. cudaErrorInvalidResourceHandle.
- * Work is about to be put into the stream: if it is being captured, @lane has a recorder from
- * here until it is left (capture.h), or the capture does not allow it.
- */
-cudaError_t fgv_stream_handle(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle);
-
-/* The same without being about to put work into it; @blocking: it waits for the legacy stream. */
-cudaError_t fgv_stream_find(struct fgv_lane *lane, cudaStream_t stream, uint32_t *handle,
-			    bool *blocking);
-
-/* Whether a launch may record @event, with @flags. */
-cudaError_t fgv_event_check(cudaEvent_t event, int flags);
-
-/*
- * Records @event behind the kernel that was just launched in @stream. Who waits for it in a capture
- * waits for the kernel's node as @edge says.
- */
-cudaError_t fgv_event_record_behind(cudaEvent_t event, cudaStream_t stream,
-				    const cudaGraphEdgeData *edge);
-
 /* cudaErrorInvalidDevice unless the session has device @device. */
 cudaError_t fgv_device_check(int device);
 

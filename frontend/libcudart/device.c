@@ -9,10 +9,11 @@
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/memory/hostmem.h"
-#include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/module/registry.h"
 #include "frontend/client/sync.h"
+#include "frontend/cuda/stream/event.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_memory.h"
@@ -208,17 +209,6 @@ static void free_memory(uint64_t address, void *lane)
 	fgv_post_mem_free(lane, address);
 }
 
-static void destroy_stream(const struct fgv_object_info *stream, void *lane)
-{
-	fgv_post_stream_destroy(lane, stream->handle);
-	free(stream->data);
-}
-
-static void destroy_event(const struct fgv_object_info *event, void *lane)
-{
-	fgv_post_event_destroy(lane, event->handle);
-}
-
 /* The session stays; what the process has there goes, after the work that uses it. */
 static cudaError_t reset(void)
 {
@@ -229,8 +219,8 @@ static cudaError_t reset(void)
 		return fgv_session_reset_dead() ? cudaSuccess : error;
 	error = fgv_error_from(fgv_sync_device(lane));
 	if (!error) {
-		fgv_object_drain(FGV_OBJECT_STREAM, destroy_stream, lane);
-		fgv_object_drain(FGV_OBJECT_EVENT, destroy_event, lane);
+		fgv_stream_drain(lane);
+		fgv_event_drain(lane);
 		fgv_texture_drain(lane);
 		fgv_array_drain(lane);
 		fgv_registry_unload(lane);

@@ -37,11 +37,9 @@ static const struct error *find(int code)
 }
 
 /* Since CUDA 10.1 a driver error has the same number in the runtime, if it is there. */
-cudaError_t fgv_error_from(CUresult res)
+cudaError_t fgv_error_convert(CUresult res)
 {
 	switch (res) {
-	case CUDA_SUCCESS:
-		return cudaSuccess;
 	case CUDA_ERROR_CONTEXT_ALREADY_CURRENT:
 		return cudaErrorInvalidValue;
 	default:

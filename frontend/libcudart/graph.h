@@ -14,7 +14,7 @@
 
 #include "frontend/cuda/context/object.h"
 #include "frontend/client/recorder.h"
-#include "frontend/libcudart/attribute.h"
+#include "frontend/cuda/stream/attributes.h"
 #include "frontend/libcudart/user_object.h"
 
 struct fgv_graph;

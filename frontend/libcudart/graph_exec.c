@@ -7,6 +7,7 @@
  * where it was launched before.
  */
 #include "frontend/client/record.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/graph_exec.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/host_func.h"
+#include "frontend/cuda/stream/host_func.h"
 
 #define KNOWN_FLAGS                                                                                \
 	(cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |               \
@@ -229,7 +230,7 @@ static cudaError_t launch(struct fgv_exec *exec, cudaStream_t stream)
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = fgv_stream_handle(lane, stream, &place.handle);
+	error = fgv_error_from(fgv_stream_handle(lane, stream, &place.handle));
 	if (!error && lane->recorder) {
 		/* The graph would have to be the captured one's node, which CUDA does not do. */
 		error = cudaErrorStreamCaptureUnsupported;
@@ -261,7 +262,7 @@ static cudaError_t upload(const struct fgv_exec *exec, cudaStream_t stream)
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = fgv_stream_find(lane, stream, &handle, &blocking);
+	error = fgv_error_from(fgv_stream_find(lane, stream, &handle, &blocking));
 	fgv_lane_leave(lane);
 	return error;
 }

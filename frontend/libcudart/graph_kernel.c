@@ -135,7 +135,9 @@ static cudaError_t set_attribute(cudaGraphNode_t name, cudaKernelNodeAttrID id,
 	if (!fgv_node_params(name, cudaGraphNodeTypeKernel))
 		return cudaErrorInvalidValue;
 	attributes = fgv_node_of(name)->work.attributes;
-	error = fgv_attribute_set(&attributes, FGV_ATTRIBUTE_NODE, id, value);
+	error = fgv_error_from(fgv_attribute_set(&attributes, FGV_ATTRIBUTE_NODE,
+						 (CUlaunchAttributeID)id,
+						 (const CUlaunchAttributeValue *)value));
 	return error ? error : apply(fgv_node_of(name), &attributes);
 }
 
@@ -152,8 +154,9 @@ FGV_EXPORT cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode,
 {
 	if (!fgv_node_params(hNode, cudaGraphNodeTypeKernel))
 		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(fgv_attribute_get(&fgv_node_of(hNode)->work.attributes,
-					       FGV_ATTRIBUTE_NODE, attr, value_out));
+	return FGV_RESULT(fgv_attribute_get(&fgv_node_of(hNode)->work.attributes,
+					    FGV_ATTRIBUTE_NODE, (CUlaunchAttributeID)attr,
+					    (CUlaunchAttributeValue *)value_out));
 }
 
 static cudaError_t copy_attributes(cudaGraphNode_t dst, cudaGraphNode_t src)

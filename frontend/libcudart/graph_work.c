@@ -8,11 +8,12 @@
 #include "common/util.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/capture.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
 #include "frontend/libcudart/graph_memory.h"
-#include "frontend/libcudart/host_func.h"
+#include "frontend/cuda/stream/host_func.h"
 
 /* With those of a node's attributes that say what is launched. */
 static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p,
@@ -21,7 +22,8 @@ static cudaError_t launch(const struct cudaKernelNodeParamsV2 *p,
 	cudaLaunchAttribute list[] = {
 		{.id = cudaLaunchAttributeCooperative, .val.cooperative = attributes->cooperative},
 		{.id = cudaLaunchAttributeClusterSchedulingPolicyPreference,
-		 .val.clusterSchedulingPolicyPreference = attributes->cluster_policy},
+		 .val.clusterSchedulingPolicyPreference =
+			 (enum cudaClusterSchedulingPolicy)attributes->cluster_policy},
 		{.id = cudaLaunchAttributeClusterDimension,
 		 .val.clusterDim = {attributes->cluster.x, attributes->cluster.y,
 				    attributes->cluster.z}},
@@ -83,7 +85,7 @@ static cudaError_t fill(const struct cudaMemsetParamsV2 *p)
 	error = fgv_enter(&lane);
 	if (error)
 		return error;
-	error = fgv_stream_handle(lane, NULL, &stream);
+	error = fgv_error_from(fgv_stream_handle(lane, NULL, &stream));
 	if (!error)
 		error = fill_wide(lane, p, stream);
 	fgv_lane_leave(lane);
@@ -283,7 +285,7 @@ static void describe(const struct fgv_recorder *recorder, struct cudaGraphNodePa
 		break;
 	default:
 		params->type = cudaGraphNodeTypeHost;
-		if (!fgv_host_func_describe(first, &params->host))
+		if (!fgv_host_func_describe(first, &params->host.fn, &params->host.userData))
 			describe_copy(first, params);
 	}
 }
@@ -299,7 +301,7 @@ static void describe_attributes(const struct fgv_record *record, struct fgv_attr
 	attributes->cluster.x = request->cluster[0];
 	attributes->cluster.y = request->cluster[1];
 	attributes->cluster.z = request->cluster[2];
-	attributes->cluster_policy = (enum cudaClusterSchedulingPolicy)request->policy;
+	attributes->cluster_policy = (CUclusterSchedulingPolicy)request->policy;
 }
 
 void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)

@@ -9,7 +9,9 @@
 #include "common/util.h"
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/module/registry.h"
-#include "frontend/libcudart/attribute.h"
+#include "frontend/cuda/stream/attributes.h"
+#include "frontend/cuda/stream/event.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/launch.h"
 #include "frontend/libcudart/thread.h"
@@ -169,7 +171,7 @@ static cudaError_t launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
 	if (!error && launch->in_clusters)
 		error = fgv_cluster_check(lane, kernel, launch, info);
 	if (!error)
-		error = fgv_stream_handle(lane, launch->stream, &stream);
+		error = fgv_error_from(fgv_stream_handle(lane, launch->stream, &stream));
 	return error ? error : post(lane, kernel, launch, stream);
 }
 
@@ -256,14 +258,17 @@ static cudaError_t apply(const cudaLaunchAttribute *attribute, struct fgv_attrib
 		launch->event_edge.from_port = attribute->val.programmaticEvent.triggerAtBlockStart
 						       ? cudaGraphKernelNodePortLaunchCompletion
 						       : cudaGraphKernelNodePortProgrammatic;
-		return fgv_event_check(launch->event, attribute->val.programmaticEvent.flags);
+		return fgv_error_from(
+			fgv_event_check(launch->event, attribute->val.programmaticEvent.flags));
 	case cudaLaunchAttributeLaunchCompletionEvent:
 		launch->event = attribute->val.launchCompletionEvent.event;
 		launch->event_edge.from_port = cudaGraphKernelNodePortLaunchCompletion;
-		return fgv_event_check(launch->event, attribute->val.launchCompletionEvent.flags);
+		return fgv_error_from(
+			fgv_event_check(launch->event, attribute->val.launchCompletionEvent.flags));
 	default:
-		return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id,
-					 &attribute->val);
+		return fgv_error_from(fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH,
+							(CUlaunchAttributeID)attribute->id,
+							(const void *)&attribute->val));
 	}
 }
 
@@ -289,7 +294,7 @@ cudaError_t fgv_launch_read(const cudaLaunchConfig_t *config, struct fgv_launch 
 	launch->cluster[0] = attributes.cluster.x;
 	launch->cluster[1] = attributes.cluster.y;
 	launch->cluster[2] = attributes.cluster.z;
-	launch->policy = attributes.cluster_policy;
+	launch->policy = (enum cudaClusterSchedulingPolicy)attributes.cluster_policy;
 	return cudaSuccess;
 }
 
@@ -303,7 +308,8 @@ static cudaError_t launch_extended(const cudaLaunchConfig_t *config, const void 
 	launch.args = args;
 	error = launch_kernel(func, &launch);
 	if (!error && launch.event)
-		error = fgv_event_record_behind(launch.event, launch.stream, &launch.event_edge);
+		error = fgv_error_from(fgv_event_record_behind(launch.event, launch.stream,
+							       (const void *)&launch.event_edge));
 	return error;
 }
 

@@ -3,6 +3,7 @@
  * moves between them: advice and prefetching are checked, remembered and told when asked for.
  */
 #include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/cudart.h"
 
 #define ACCESSED_BY_HOST   1u
@@ -118,7 +119,7 @@ static cudaError_t check_stream(cudaStream_t stream)
 
 	if (error)
 		return error;
-	error = fgv_stream_find(lane, stream, &handle, &blocking);
+	error = fgv_error_from(fgv_stream_find(lane, stream, &handle, &blocking));
 	fgv_lane_leave(lane);
 	return error;
 }

@@ -8,6 +8,7 @@
  * changes, the memory afterwards. Not even a little of it is sent along with the request:
  * work that was queued before may write to it yet.
  */
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/memcpy.h"
 
 #include "frontend/cuda/memory/addrmap.h"
@@ -95,7 +96,7 @@ static cudaError_t copy_on(struct fgv_lane *lane, struct copy *copy, enum cudaMe
 	CUresult res;
 
 	if (!error)
-		error = fgv_stream_handle(lane, stream, &handle);
+		error = fgv_error_from(fgv_stream_handle(lane, stream, &handle));
 	if (error)
 		return error;
 	res = run(lane, copy, handle);

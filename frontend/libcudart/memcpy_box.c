@@ -3,6 +3,7 @@
  * down to. As between pointers (memcpy.c), memory itself says on which side it is; an
  * array is always on the device.
  */
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/memcpy_box.h"
 
 #include <string.h>
@@ -123,7 +124,7 @@ static cudaError_t copy_on(struct fgv_lane *lane, const struct place *to, const 
 {
 	const uint64_t extent[3] = {box->width, box->height, box->depth};
 	uint32_t handle;
-	cudaError_t error = fgv_stream_handle(lane, when.stream, &handle);
+	cudaError_t error = fgv_error_from(fgv_stream_handle(lane, when.stream, &handle));
 	CUresult res;
 
 	if (error)

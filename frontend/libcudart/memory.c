@@ -11,7 +11,8 @@
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/client/sync.h"
-#include "frontend/libcudart/capture.h"
+#include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/graph_memory.h"
 #include "frontend/libcudart/memcpy.h"
 
@@ -23,7 +24,7 @@ static cudaError_t allocate(void **ptr, size_t size)
 
 	if (!ptr)
 		return cudaErrorInvalidValue;
-	error = fgv_capture_check_unsafe();
+	error = fgv_error_from(fgv_capturing_check_unsafe());
 	if (!error)
 		error = fgv_enter(&lane);
 	if (error)
@@ -84,7 +85,7 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 static cudaError_t release(void *ptr)
 {
 	struct fgv_lane *lane;
-	cudaError_t error = fgv_capture_check_unsafe();
+	cudaError_t error = fgv_error_from(fgv_capturing_check_unsafe());
 
 	if (!error)
 		error = fgv_enter(&lane);
@@ -151,7 +152,7 @@ static cudaError_t fill_on(struct fgv_lane *lane, const struct rows *rows, int v
 	enum fgv_range_fit fit = fgv_addrmap_look(rows->address, rows->span, &view);
 	bool wait = fit == FGV_FIT_UNKNOWN || (rows->wait && fgv_range_is_host(view.kind));
 	uint32_t handle;
-	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+	cudaError_t error = fgv_error_from(fgv_stream_handle(lane, stream, &handle));
 
 	if (!error && (!rows->address || fit == FGV_FIT_BEYOND))
 		error = cudaErrorInvalidValue;

@@ -4,6 +4,7 @@
  */
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_alloc.h"
 
@@ -23,7 +24,7 @@ static cudaError_t allocate_on(struct fgv_lane *lane, size_t size, struct fgv_po
 			       cudaStream_t stream, uint64_t *address)
 {
 	uint32_t handle;
-	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+	cudaError_t error = fgv_error_from(fgv_stream_handle(lane, stream, &handle));
 
 	if (error || !size)
 		return error;
@@ -78,7 +79,7 @@ static cudaError_t release_on(struct fgv_lane *lane, uint64_t address, cudaStrea
 {
 	struct fgv_range_view view = {0};
 	uint32_t handle;
-	cudaError_t error = fgv_stream_handle(lane, stream, &handle);
+	cudaError_t error = fgv_error_from(fgv_stream_handle(lane, stream, &handle));
 
 	if (error)
 		return error;

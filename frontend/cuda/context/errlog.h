@@ -25,6 +25,18 @@ void fgv_errlog_unsupported(struct fgv_unsupported *unsupported);
 /* The same without a line on stderr. */
 void fgv_errlog_unsupported_quietly(struct fgv_unsupported *unsupported);
 
+/*
+ * CUDA_ERROR_NOT_SUPPORTED, logged and counted: for what a function does not have of what it is
+ * asked for. @what names it, as a stub's name does a function.
+ */
+#define FGV_UNSUPPORTED(what)                                                                      \
+	({                                                                                         \
+		static struct fgv_unsupported unsupported_part = {.name = (what)};                 \
+                                                                                                   \
+		fgv_errlog_unsupported(&unsupported_part);                                         \
+		CUDA_ERROR_NOT_SUPPORTED;                                                          \
+	})
+
 /* The number of the oldest message kept, and that of the next one to come. */
 uint32_t fgv_errlog_first(void);
 uint32_t fgv_errlog_end(void);

@@ -4,10 +4,10 @@
  * checked and remembered, and the program sees of them what it asks for. The others are
  * `cooperative` and those of clusters, which their owner obeys.
  */
-#ifndef FGV_LIBCUDART_ATTRIBUTE_H
-#define FGV_LIBCUDART_ATTRIBUTE_H
+#ifndef FGV_CUDA_ATTRIBUTES_H
+#define FGV_CUDA_ATTRIBUTES_H
 
-#include <cuda_runtime_api.h>
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,16 +19,16 @@ enum fgv_attribute_owner {
 };
 
 struct fgv_attributes {
-	struct cudaAccessPolicyWindow window;
+	CUaccessPolicyWindow window;
 	struct {
 		uint32_t x, y, z;
 	} cluster;
 	int32_t cooperative;
 	int32_t priority;
-	enum cudaSynchronizationPolicy sync_policy;
-	enum cudaClusterSchedulingPolicy cluster_policy;
-	cudaLaunchMemSyncDomainMap domain_map;
-	cudaLaunchMemSyncDomain domain;
+	CUsynchronizationPolicy sync_policy;
+	CUclusterSchedulingPolicy cluster_policy;
+	CUlaunchMemSyncDomainMap domain_map;
+	CUlaunchMemSyncDomain domain;
 	uint32_t carveout;
 	uint32_t nvlink_centric;
 };
@@ -36,8 +36,8 @@ struct fgv_attributes {
 /* As they are where nobody has set any. */
 #define FGV_ATTRIBUTES_DEFAULT                                                                     \
 	{                                                                                          \
-		.sync_policy = cudaSyncPolicyAuto, .domain_map = {.default_ = 0, .remote = 1},     \
-		.carveout = (uint32_t)cudaSharedmemCarveoutDefault                                 \
+		.sync_policy = CU_SYNC_POLICY_AUTO, .domain_map = {.default_ = 0, .remote = 1},    \
+		.carveout = (uint32_t)CU_SHAREDMEM_CARVEOUT_DEFAULT                                \
 	}
 
 /* Whether blocks are to be in clusters; a block alone needs none. */
@@ -50,13 +50,12 @@ static inline bool fgv_attributes_have_clusters(const struct fgv_attributes *att
 struct fgv_attributes *fgv_attributes_create(int priority);
 
 /*
- * cudaErrorInvalidValue for what @owner has not, or can't be set to; cudaErrorNotSupported,
+ * CUDA_ERROR_INVALID_VALUE for what @owner has not, or can't be set to; CUDA_ERROR_NOT_SUPPORTED,
  * counted, for what CUDA has and FairGV does not.
  */
-cudaError_t fgv_attribute_get(const struct fgv_attributes *attributes,
-			      enum fgv_attribute_owner owner, cudaLaunchAttributeID id,
-			      cudaLaunchAttributeValue *value);
-cudaError_t fgv_attribute_set(struct fgv_attributes *attributes, enum fgv_attribute_owner owner,
-			      cudaLaunchAttributeID id, const cudaLaunchAttributeValue *value);
+CUresult fgv_attribute_get(const struct fgv_attributes *attributes, enum fgv_attribute_owner owner,
+			   CUlaunchAttributeID id, CUlaunchAttributeValue *value);
+CUresult fgv_attribute_set(struct fgv_attributes *attributes, enum fgv_attribute_owner owner,
+			   CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
 
 #endif

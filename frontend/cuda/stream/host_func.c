@@ -1,5 +1,5 @@
 /*
- * cudaLaunchHostFunc() and cudaStreamAddCallback(). A thread of this library asks the host which
+ * Calling the program's functions. A thread of this library asks the host which
  * function's turn it is, calls it, and says that it has returned with the next question. What
  * comes after it in the stream waits on the host for that.
  *
@@ -9,18 +9,20 @@
  * Lock: state.mutex guards the list. A number is drawn and posted while it is held, so that the
  * thread finds what the host tells it.
  */
-#include "frontend/libcudart/host_func.h"
+#include "frontend/cuda/stream/host_func.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "frontend/libcudart/cudart.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/stream.h"
 
 /* Either of both. */
 struct func {
-	cudaHostFn_t host;
-	cudaStreamCallback_t callback;
-	cudaStream_t stream; /* as the callback gets it */
+	CUhostFn host;
+	CUstreamCallback callback;
+	CUstream stream; /* as the callback gets it */
 	void *data;
 };
 
@@ -57,7 +59,7 @@ static struct pending *take(uint64_t number)
 	return found;
 }
 
-static void call(struct pending *pending, cudaError_t status)
+static void call(struct pending *pending, CUresult status)
 {
 	struct fgv_thread *self = &fgv_thread_self;
 	struct fgv_lane *lane = self->lane;
@@ -75,7 +77,7 @@ static void call(struct pending *pending, cudaError_t status)
 }
 
 /* There will be no GPU any more: only callbacks want to know. */
-static void end_all(cudaError_t status)
+static void end_all(CUresult status)
 {
 	struct pending *pending;
 
@@ -86,65 +88,65 @@ static void end_all(cudaError_t status)
 	pthread_mutex_unlock(&state.mutex);
 }
 
-static cudaError_t ask(uint64_t done, uint64_t *number)
+static CUresult ask(uint64_t done, uint64_t *number)
 {
 	struct fgv_lane *lane;
-	cudaError_t error = fgv_enter(&lane);
+	CUresult res = fgv_context_enter(&lane);
 
-	if (error)
-		return error;
-	error = fgv_error_from(fgv_call_host_func_next(lane, done, number));
+	if (res)
+		return res;
+	res = fgv_call_host_func_next(lane, done, number);
 	fgv_lane_leave(lane);
-	return error;
+	return res;
 }
 
 static void *serve(void *unused)
 {
 	uint64_t number = 0;
-	cudaError_t error;
+	CUresult res;
 
 	(void)unused;
-	while (!(error = ask(number, &number))) {
+	while (!(res = ask(number, &number))) {
 		struct pending *pending = take(number);
 
 		if (pending)
-			call(pending, cudaSuccess);
+			call(pending, CUDA_SUCCESS);
 	}
-	end_all(error);
+	end_all(res);
 	return NULL;
 }
 
-static cudaError_t post_locked(struct fgv_lane *lane, struct pending *pending, uint32_t stream)
+static CUresult post_locked(struct fgv_lane *lane, struct pending *pending, uint32_t stream)
 {
-	cudaError_t error;
+	CUresult res;
 
 	if (!state.has_thread && fgv_thread_start(serve))
-		return cudaErrorMemoryAllocation;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	state.has_thread = true;
 	pending->number = ++state.last_number;
-	error = fgv_error_from(fgv_post_host_func(lane, stream, pending->number));
-	if (error)
-		return error;
+	res = fgv_post_host_func(lane, stream, pending->number);
+	if (res)
+		return res;
 	pending->next = NULL;
 	*state.end = pending;
 	state.end = &pending->next;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
 static CUresult start(struct fgv_lane *lane, const struct func *func, uint32_t stream)
 {
 	struct pending *pending = malloc(sizeof(*pending));
-	cudaError_t error;
+	CUresult res;
 
 	if (!pending)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pending->func = *func;
 	pthread_mutex_lock(&state.mutex);
-	error = post_locked(lane, pending, stream);
+	res = post_locked(lane, pending, stream);
 	pthread_mutex_unlock(&state.mutex);
-	if (error)
+	if (res)
 		free(pending);
-	return (CUresult)error;
+	return res;
 }
 
 static CUresult start_again(struct fgv_lane *lane, void *message, uint32_t stream)
@@ -152,7 +154,7 @@ static CUresult start_again(struct fgv_lane *lane, void *message, uint32_t strea
 	return start(lane, message, stream);
 }
 
-CUresult fgv_host_func_start(struct fgv_lane *lane, uint32_t stream, cudaHostFn_t fn, void *data)
+CUresult fgv_host_func_start(struct fgv_lane *lane, uint32_t stream, CUhostFn fn, void *data)
 {
 	const struct func func = {.host = fn, .data = data};
 
@@ -168,57 +170,71 @@ static CUresult keep(struct fgv_recorder *recorder, const struct func *func)
 	return recorder->failed;
 }
 
-bool fgv_host_func_describe(const struct fgv_record *record, struct cudaHostNodeParamsV2 *params)
+bool fgv_host_func_describe(const struct fgv_record *record, CUhostFn *fn, void **data)
 {
 	const struct func *func = (const void *)record->message;
 
 	if (record->run != start_again)
 		return false;
-	*params = (struct cudaHostNodeParamsV2){func->host, func->data};
+	*fn = func->host;
+	*data = func->data;
 	return true;
 }
 
-static cudaError_t launch(const struct func *func)
+static CUresult launch(const struct func *func)
 {
 	struct fgv_lane *lane;
 	uint32_t handle;
-	cudaError_t error = fgv_enter(&lane);
+	CUresult res = fgv_context_enter(&lane);
 
-	if (error)
-		return error;
-	error = fgv_stream_handle(lane, func->stream, &handle);
-	if (!error)
-		error = fgv_error_from(lane->recorder ? keep(lane->recorder, func)
-						      : start(lane, func, handle));
+	if (res)
+		return res;
+	res = fgv_stream_handle(lane, func->stream, &handle);
+	if (!res)
+		res = lane->recorder ? keep(lane->recorder, func) : start(lane, func, handle);
 	fgv_lane_leave(lane);
-	return error;
+	return res;
 }
 
-FGV_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
+CUresult fgv_host_func_launch(CUstream stream, CUhostFn fn, void *data)
 {
-	const struct func func = {.host = fn, .stream = stream, .data = userData};
+	const struct func func = {.host = fn, .stream = stream, .data = data};
 
-	return fgv_error_set(fn ? launch(&func) : cudaErrorInvalidValue);
+	return fn ? launch(&func) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* CUDA has no callbacks in graphs. */
-static cudaError_t add_callback(const struct func *func, unsigned flags)
+static CUresult check_uncaptured(CUstream stream)
 {
-	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-	cudaError_t error;
+	const struct fgv_capturing *now = fgv_capturing_now();
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	struct fgv_lane *lane;
+	uint32_t handle;
+	bool blocking;
+	CUresult res;
 
-	if (!func->callback || flags)
-		return cudaErrorInvalidValue;
-	error = cudaStreamIsCapturing(func->stream, &status);
-	if (error)
-		return error;
-	return status ? cudaErrorStreamCaptureUnsupported : launch(func);
+	if (!now)
+		return CUDA_SUCCESS;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = fgv_stream_find(lane, stream, &handle, &blocking);
+	fgv_lane_leave(lane);
+	if (!res)
+		res = now->status(handle, &status);
+	if (res)
+		return res;
+	return status ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-FGV_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
-					     void *userData, unsigned int flags)
+CUresult fgv_host_func_add_callback(CUstream stream, CUstreamCallback callback, void *data,
+				    unsigned flags)
 {
-	const struct func func = {.callback = callback, .stream = stream, .data = userData};
+	const struct func func = {.callback = callback, .stream = stream, .data = data};
+	CUresult res;
 
-	return fgv_error_set(add_callback(&func, flags));
+	if (!callback || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = check_uncaptured(stream);
+	return res ? res : launch(&func);
 }

@@ -1,0 +1,280 @@
+/*
+ * Events.
+ */
+#include "frontend/cuda/stream/event.h"
+
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/stream.h"
+
+#define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
+
+bool fgv_event_find(CUevent event, struct fgv_object_info *info)
+{
+	return fgv_object_find(FGV_OBJECT_EVENT, event, info);
+}
+
+CUresult fgv_event_create(CUevent *event, unsigned flags)
+{
+	struct fgv_object_info info = {.flags = flags};
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!event || (flags & ~(unsigned)KNOWN_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS)
+		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS");
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = fgv_call_event_create(lane, flags, &info.handle);
+	if (!res) {
+		*event = fgv_object_create(FGV_OBJECT_EVENT, &info);
+		if (!*event) {
+			fgv_post_event_destroy(lane, info.handle);
+			res = CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static void forget(uint32_t handle)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+
+	if (now)
+		now->forget_event(handle);
+}
+
+CUresult fgv_event_destroy(CUevent event)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
+		forget(info.handle);
+		res = fgv_post_event_destroy(lane, info.handle);
+	} else {
+		res = CUDA_ERROR_INVALID_HANDLE;
+	}
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static void drain_one(const struct fgv_object_info *info, void *lane)
+{
+	fgv_post_event_destroy(lane, info->handle);
+}
+
+void fgv_event_drain(struct fgv_lane *lane)
+{
+	fgv_object_drain(FGV_OBJECT_EVENT, drain_one, lane);
+}
+
+/* Of a capture, if any; else it is for the host to record. */
+static CUresult capture(struct fgv_lane *lane, uint32_t event, const CUgraphEdgeData *edge,
+			bool *captured)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+
+	*captured = false;
+	return now ? now->record_event(lane, event, edge, captured) : CUDA_SUCCESS;
+}
+
+/* In a stream that is being captured an event is no node, unless it is external. */
+static CUresult record_on(struct fgv_lane *lane, CUevent event, uint32_t event_handle,
+			  CUstream stream, bool external)
+{
+	bool captured = false;
+	uint32_t handle;
+	CUresult res = fgv_stream_handle(lane, stream, &handle);
+
+	if (res)
+		return res;
+	if (external && !lane->recorder)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (external)
+		lane->recorder->subject = event;
+	else
+		res = capture(lane, event_handle, NULL, &captured);
+	if (res || captured)
+		return res;
+	return fgv_post_event_record(lane, event_handle, handle);
+}
+
+CUresult fgv_event_record(CUevent event, CUstream stream, unsigned flags)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	if (fgv_event_find(event, &info))
+		res = record_on(lane, event, info.handle, stream, flags);
+	else
+		res = CUDA_ERROR_INVALID_HANDLE;
+	fgv_lane_leave(lane);
+	return res;
+}
+
+/* Only a stream that is being captured knows external events. */
+static CUresult wait_external(struct fgv_lane *lane, CUstream stream, CUevent event,
+			      uint32_t event_handle)
+{
+	uint32_t handle;
+	CUresult res = fgv_stream_handle(lane, stream, &handle);
+
+	if (res || !lane->recorder)
+		return res ? res : CUDA_ERROR_ILLEGAL_STATE;
+	lane->recorder->subject = event;
+	return fgv_post_stream_wait_event(lane, handle, event_handle);
+}
+
+static CUresult wait_on(struct fgv_lane *lane, CUstream stream, uint32_t event)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+	bool blocking, captured = false;
+	uint32_t handle;
+	CUresult res = fgv_stream_find(lane, stream, &handle, &blocking);
+
+	if (!res && now)
+		res = now->wait_event(handle, blocking, event, &captured);
+	if (res || captured)
+		return res;
+	res = fgv_stream_handle(lane, stream, &handle);
+	return res ? res : fgv_post_stream_wait_event(lane, handle, event);
+}
+
+CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	if (!fgv_event_find(event, &info))
+		res = CUDA_ERROR_INVALID_HANDLE;
+	else if (flags)
+		res = wait_external(lane, stream, event, info.handle);
+	else
+		res = wait_on(lane, stream, info.handle);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_event_check(CUevent event, int flags)
+{
+	struct fgv_object_info info;
+
+	if (!fgv_event_find(event, &info))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags && fgv_capturing_now())
+		return FGV_UNSUPPORTED("external events of launches in a capture");
+	if (flags)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	return info.flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEdgeData *edge)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	bool captured = false;
+	uint32_t handle;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_event_find(event, &info) ? fgv_stream_handle(lane, stream, &handle)
+					   : CUDA_ERROR_INVALID_HANDLE;
+	if (!res)
+		res = capture(lane, info.handle, edge, &captured);
+	if (!res && !captured)
+		res = fgv_post_event_record(lane, info.handle, handle);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult check_captured(uint32_t handle)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+
+	return now ? now->check_event(handle) : CUDA_SUCCESS;
+}
+
+/* One of the calls that ask about an event. */
+static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t))
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	if (fgv_event_find(event, &info))
+		res = check_captured(info.handle);
+	else
+		res = CUDA_ERROR_INVALID_HANDLE;
+	if (!res)
+		res = call(lane, info.handle);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
+{
+	CUresult res = fgv_call_event_sync(lane, handle);
+
+	if (!res)
+		fgv_pool_settle(lane);
+	return res;
+}
+
+CUresult fgv_event_synchronize(CUevent event)
+{
+	return ask(event, synchronize);
+}
+
+CUresult fgv_event_query(CUevent event)
+{
+	return ask(event, fgv_call_event_query);
+}
+
+CUresult fgv_event_elapsed(float *ms, CUevent start, CUevent end)
+{
+	struct fgv_object_info first, last;
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!ms)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	if (!fgv_event_find(start, &first) || !fgv_event_find(end, &last) ||
+	    ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING))
+		res = CUDA_ERROR_INVALID_HANDLE;
+	else
+		res = fgv_call_event_elapsed(lane, first.handle, last.handle, ms);
+	fgv_lane_leave(lane);
+	return res;
+}

@@ -1,0 +1,45 @@
+/*
+ * Events. CUDA_ERROR_INVALID_HANDLE for what is none, CUDA_ERROR_INVALID_VALUE for a missing
+ * out-parameter or unknown flags; else the codes of captures and of the session.
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CUDA_EVENT_H
+#define FGV_CUDA_EVENT_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+struct fgv_lane;
+struct fgv_object_info;
+
+/* @flags: of CUevent_flags. */
+CUresult fgv_event_create(CUevent *event, unsigned flags);
+CUresult fgv_event_destroy(CUevent event);
+
+/* @flags: of CUevent_record_flags. */
+CUresult fgv_event_record(CUevent event, CUstream stream, unsigned flags);
+
+/* What comes next in @stream waits for @event. @flags: of CUevent_wait_flags. */
+CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags);
+
+CUresult fgv_event_query(CUevent event); /* CUDA_ERROR_NOT_READY */
+CUresult fgv_event_synchronize(CUevent event);
+CUresult fgv_event_elapsed(float *ms, CUevent start, CUevent end);
+
+/* For the core: what @event is; false: none. */
+bool fgv_event_find(CUevent event, struct fgv_object_info *info);
+
+/* For the core: whether a launch may record @event, with @flags. */
+CUresult fgv_event_check(CUevent event, int flags);
+
+/*
+ * For the core: records @event behind the kernel that was just launched in @stream. Who waits for
+ * it in a capture waits for the kernel's node as @edge says.
+ */
+CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEdgeData *edge);
+
+/* For the reset of a device alone: destroys all events. */
+void fgv_event_drain(struct fgv_lane *lane);
+
+#endif

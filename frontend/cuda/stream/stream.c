@@ -1,0 +1,264 @@
+/*
+ * Streams.
+ */
+#include "frontend/cuda/stream/stream.h"
+
+#include <stdlib.h>
+
+#include "frontend/client/sync.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/stream/attributes.h"
+#include "frontend/cuda/stream/capturing.h"
+
+static bool find(CUstream stream, struct fgv_object_info *info)
+{
+	return fgv_object_find(FGV_OBJECT_STREAM, stream, info);
+}
+
+/* The host's handle of this thread's own default stream; 0: none yet. */
+static __thread uint32_t default_stream;
+
+static void destroy_default_stream(void)
+{
+	struct fgv_lane *lane = fgv_thread_self.lane;
+
+	/* A session that has ended has given it back, and a thread without a lane has none. */
+	if (!lane || fgv_lane_enter(&lane))
+		return;
+	if (default_stream)
+		fgv_post_stream_destroy(lane, default_stream);
+	fgv_lane_leave(lane);
+	default_stream = 0;
+}
+
+static __thread struct fgv_thread_part part = {.end = destroy_default_stream};
+
+/* An ordinary stream, which waits for the legacy one and it for this. */
+static CUresult own_default_stream(struct fgv_lane *lane, uint32_t *handle)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (!default_stream && fgv_thread_add(&part))
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (!default_stream)
+		res = fgv_call_stream_create(lane, CU_STREAM_DEFAULT, FGV_STREAM_PRIORITY_LEAST,
+					     &default_stream);
+	*handle = default_stream;
+	return res;
+}
+
+CUresult fgv_stream_find(struct fgv_lane *lane, CUstream stream, uint32_t *handle, bool *blocking)
+{
+	struct fgv_object_info info;
+
+	*blocking = true;
+	if (fgv_stream_is_legacy(stream)) {
+		*handle = 0;
+		return CUDA_SUCCESS;
+	}
+	if (stream == CU_STREAM_PER_THREAD)
+		return own_default_stream(lane, handle);
+	if (!find(stream, &info))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*handle = info.handle;
+	*blocking = !(info.flags & CU_STREAM_NON_BLOCKING);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *handle)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+	bool blocking;
+	CUresult res = fgv_stream_find(lane, stream, handle, &blocking);
+
+	return __builtin_expect(now != NULL, 0) && !res ? now->enter(lane, *handle) : res;
+}
+
+CUresult fgv_stream_check(CUstream stream)
+{
+	struct fgv_lane *lane;
+	uint32_t handle;
+	bool blocking;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_stream_find(lane, stream, &handle, &blocking);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult create_on(struct fgv_lane *lane, CUstream *stream, struct fgv_object_info *info)
+{
+	CUresult res = fgv_call_stream_create(lane, info->flags, info->priority, &info->handle);
+
+	if (res)
+		return res;
+	*stream = fgv_object_create(FGV_OBJECT_STREAM, info);
+	if (*stream)
+		return CUDA_SUCCESS;
+	fgv_post_stream_destroy(lane, info->handle);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static int clamp(int priority)
+{
+	if (priority > FGV_STREAM_PRIORITY_LEAST)
+		return FGV_STREAM_PRIORITY_LEAST;
+	return priority < FGV_STREAM_PRIORITY_GREATEST ? FGV_STREAM_PRIORITY_GREATEST : priority;
+}
+
+CUresult fgv_stream_create(CUstream *stream, unsigned flags, int priority)
+{
+	struct fgv_object_info info = {.flags = flags, .priority = clamp(priority)};
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!stream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	if (flags & CU_STREAM_NON_BLOCKING)
+		fgv_sync_split(lane->client);
+	info.data = fgv_attributes_create(info.priority);
+	res = info.data ? create_on(lane, stream, &info) : CUDA_ERROR_OUT_OF_MEMORY;
+	fgv_lane_leave(lane);
+	if (res)
+		free(info.data);
+	return res;
+}
+
+static void forget(uint32_t handle)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+
+	if (now)
+		now->forget_stream(handle);
+}
+
+CUresult fgv_stream_destroy(CUstream stream)
+{
+	struct fgv_object_info info;
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info)) {
+		forget(info.handle);
+		free(info.data);
+		res = fgv_post_stream_destroy(lane, info.handle);
+	} else {
+		res = CUDA_ERROR_INVALID_HANDLE;
+	}
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static void drain_one(const struct fgv_object_info *info, void *lane)
+{
+	fgv_post_stream_destroy(lane, info->handle);
+	free(info->data);
+}
+
+void fgv_stream_drain(struct fgv_lane *lane)
+{
+	fgv_object_drain(FGV_OBJECT_STREAM, drain_one, lane);
+}
+
+/* One of the calls that ask about a stream. */
+static CUresult ask(CUstream stream, CUresult (*call)(struct fgv_lane *, uint32_t))
+{
+	struct fgv_lane *lane;
+	uint32_t handle;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_stream_handle(lane, stream, &handle);
+	if (!res)
+		res = call(lane, handle);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
+{
+	CUresult res = fgv_sync_stream(lane, handle);
+
+	if (!res)
+		fgv_pool_settle(lane);
+	return res;
+}
+
+CUresult fgv_stream_synchronize(CUstream stream)
+{
+	return ask(stream, synchronize);
+}
+
+CUresult fgv_stream_query(CUstream stream)
+{
+	return ask(stream, fgv_call_stream_query);
+}
+
+/* How @stream was created; the default streams are as cudaStreamCreate() makes them. */
+static CUresult describe(CUstream stream, struct fgv_object_info *info)
+{
+	if (fgv_stream_is_legacy(stream) || stream == CU_STREAM_PER_THREAD)
+		*info = (struct fgv_object_info){.priority = FGV_STREAM_PRIORITY_LEAST};
+	else if (!find(stream, info))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_stream_get_flags(CUstream stream, unsigned *flags)
+{
+	struct fgv_object_info info;
+	CUresult res = flags ? describe(stream, &info) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*flags = info.flags;
+	return res;
+}
+
+CUresult fgv_stream_get_priority(CUstream stream, int *priority)
+{
+	struct fgv_object_info info;
+	CUresult res = priority ? describe(stream, &info) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*priority = info.priority;
+	return res;
+}
+
+CUresult fgv_stream_get_id(CUstream stream, unsigned long long *id)
+{
+	struct fgv_lane *lane;
+	uint32_t handle;
+	bool blocking;
+	CUresult res;
+
+	if (!id)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = fgv_stream_find(lane, stream, &handle, &blocking);
+	fgv_lane_leave(lane);
+	if (!res)
+		*id = handle;
+	return res;
+}
+
+CUresult fgv_stream_get_device(CUstream stream, int *ordinal)
+{
+	struct fgv_object_info info;
+	CUresult res = ordinal ? describe(stream, &info) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*ordinal = fgv_context_get_device();
+	return res;
+}
