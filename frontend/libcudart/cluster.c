@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontend/cuda/context/device.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/launch.h"
 

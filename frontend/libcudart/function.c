@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "frontend/cuda/context/device.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/libcudart/cudart.h"
 
 #define CARVEOUT_DEFAULT (-1)

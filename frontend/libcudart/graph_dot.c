@@ -4,9 +4,10 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
+#include "frontend/libcudart/registration.h"
 
 #define KNOWN_FLAGS                                                                                \
 	(cudaGraphDebugDotFlagsVerbose | cudaGraphDebugDotFlagsKernelNodeParams |                  \
@@ -46,7 +47,7 @@ static bool wants(unsigned flags, unsigned flag)
 static void print_kernel(FILE *file, const struct fgv_work *work, unsigned flags)
 {
 	const struct cudaKernelNodeParamsV2 *p = &work->params.kernel;
-	const struct fgv_kernel *kernel = fgv_registry_kernel(p->func);
+	const struct fgv_kernel *kernel = fgv_registration_find(p->func);
 
 	fprintf(file, "\\n%s", kernel ? kernel->name : "(unloaded)");
 	if (wants(flags, cudaGraphDebugDotFlagsHandles))

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_exec.h"
+#include "frontend/libcudart/registration.h"
 
 static const struct cudaGraphNodeParams *of_kernel(const struct cudaKernelNodeParams *p,
 						   struct cudaGraphNodeParams *params)
@@ -57,7 +58,7 @@ cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t nod
 /* Pointers to the arguments where the launch that was recorded has them; the node's. */
 static cudaError_t list_args(struct fgv_node *node)
 {
-	const struct fgv_kernel *kernel = fgv_registry_kernel(node->work.params.kernel.func);
+	const struct fgv_kernel *kernel = fgv_registration_find(node->work.params.kernel.func);
 	const struct fgv_record *record = node->work.records;
 	uint8_t *arg =
 		(uint8_t *)record->message + (record->op == FGV_OP_LAUNCH_CLUSTERS

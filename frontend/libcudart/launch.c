@@ -8,20 +8,21 @@
 
 #include "common/util.h"
 #include "frontend/cuda/context/device.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/cuda/stream/attributes.h"
 #include "frontend/cuda/stream/event.h"
 #include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/launch.h"
 #include "frontend/libcudart/thread.h"
+#include "frontend/libcudart/registration.h"
 
 /* Registers go to warps in units of this many for each thread. */
 #define REGISTER_UNIT 8
 
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel)
 {
-	*kernel = fgv_registry_kernel(func);
+	*kernel = fgv_registration_find(func);
 	if (__builtin_expect(*kernel != NULL, 1))
 		return cudaSuccess;
 	return func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;

@@ -2,9 +2,10 @@
  * Variables of modules, by what stands for them in the program.
  */
 #include "frontend/cuda/memory/addrmap.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
+#include "frontend/libcudart/registration.h"
 
 struct place {
 	uint64_t address;
@@ -27,18 +28,12 @@ static cudaError_t find_managed(const void *symbol, struct place *place)
 /* The variable that @symbol stands for. */
 static cudaError_t find(const void *symbol, struct place *place)
 {
-	struct fgv_variable *found = fgv_registry_variable(symbol);
-	struct fgv_lane *lane;
-	cudaError_t error;
+	struct fgv_variable *found = fgv_registration_variable(symbol);
 	CUresult res;
 
 	if (!found)
 		return find_managed(symbol, place);
-	error = fgv_enter(&lane);
-	if (error)
-		return error;
-	res = fgv_variable_need(lane, found);
-	fgv_lane_leave(lane);
+	res = fgv_variable_enter(found);
 	if (res == CUDA_ERROR_NOT_FOUND)
 		return cudaErrorInvalidSymbol;
 	if (!res)

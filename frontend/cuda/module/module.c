@@ -5,7 +5,7 @@
  * Locks: the module's mutex, over the host's answer: threads that need the same module
  * wait for the first.
  */
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -282,6 +282,30 @@ CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 	pthread_mutex_lock(&module->mutex);
 	res = load_module_locked(lane, module);
 	pthread_mutex_unlock(&module->mutex);
+	return res;
+}
+
+CUresult fgv_module_enter(struct fgv_module *module)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_module_need(lane, module);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_variable_enter(struct fgv_variable *variable)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_variable_need(lane, variable);
+	fgv_lane_leave(lane);
 	return res;
 }
 

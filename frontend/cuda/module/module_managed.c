@@ -8,7 +8,7 @@
 
 #include "frontend/cuda/module/image.h"
 #include "frontend/cuda/context/context.h"
-#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/module/module.h"
 
 /* Room for sizes and names of variables, at first. */
 #define LIST_ROOM 4096u

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/context/context.h"
@@ -17,8 +18,7 @@
 static struct {
 	pthread_mutex_t mutex;
 	struct fgv_module *modules;
-	struct fgv_ptrhash kernels;
-	struct fgv_ptrhash variables;
+	struct fgv_ptrhash kernels; /* by their own addresses */
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static struct fgv_module *add(const struct fgv_module *made)
@@ -64,75 +64,58 @@ static struct fgv_module **find_locked(const struct fgv_module *module)
 	return link;
 }
 
-int fgv_registry_add_kernel(struct fgv_module *module, const void *host, const char *name)
+static int keep_locked(struct fgv_module *module, struct fgv_kernel *kernel)
 {
-	struct fgv_kernel *kernel;
-	int err = -EINVAL;
+	int err = fgv_ptrhash_set(&registry.kernels, kernel, kernel);
 
-	if (!host || !name)
-		return -EINVAL;
-	kernel = calloc(1, sizeof(*kernel));
-	if (!kernel)
-		return -ENOMEM;
+	if (err)
+		return err;
 	kernel->module = module;
-	kernel->host = host;
-	kernel->name = name;
 	kernel->carveout = -1;
-	pthread_mutex_lock(&registry.mutex);
-	if (*find_locked(module))
-		err = fgv_ptrhash_set(&registry.kernels, kernel, kernel);
-	if (!err)
-		err = fgv_ptrhash_set(&registry.kernels, host, kernel);
-	if (!err) {
-		kernel->next = module->kernels;
-		module->kernels = kernel;
-	} else {
-		fgv_ptrhash_remove(&registry.kernels, kernel);
-		free(kernel);
-	}
-	pthread_mutex_unlock(&registry.mutex);
-	return err;
+	kernel->next = module->kernels;
+	module->kernels = kernel;
+	return 0;
 }
 
-/* A copy of @made in @module's list. */
-static int add_variable(struct fgv_module *module, const struct fgv_variable *made)
+struct fgv_kernel *fgv_registry_add_kernel(struct fgv_module *module, const char *name)
 {
-	struct fgv_variable *variable;
+	struct fgv_kernel *kernel = calloc(1, sizeof(*kernel));
 	int err = -EINVAL;
 
-	if (!made->host || !made->name)
-		return -EINVAL;
-	variable = malloc(sizeof(*variable));
-	if (!variable)
-		return -ENOMEM;
-	*variable = *made;
-	variable->module = module;
+	if (!kernel)
+		return NULL;
+	kernel->name = name;
 	pthread_mutex_lock(&registry.mutex);
 	if (*find_locked(module))
-		err = fgv_ptrhash_set(&registry.variables, made->host, variable);
-	if (!err) {
+		err = keep_locked(module, kernel);
+	pthread_mutex_unlock(&registry.mutex);
+	if (!err)
+		return kernel;
+	free(kernel);
+	return NULL;
+}
+
+struct fgv_variable *fgv_registry_add_variable(struct fgv_module *module, const char *name,
+					       uint64_t size, void **managed)
+{
+	struct fgv_variable *variable = malloc(sizeof(*variable));
+	bool is_kept;
+
+	if (!variable)
+		return NULL;
+	*variable = (struct fgv_variable){
+		.name = name, .size = size, .managed = managed, .module = module};
+	pthread_mutex_lock(&registry.mutex);
+	is_kept = *find_locked(module);
+	if (is_kept) {
 		variable->next = module->variables;
 		module->variables = variable;
-	} else {
-		free(variable);
 	}
 	pthread_mutex_unlock(&registry.mutex);
-	return err;
-}
-
-int fgv_registry_add_variable(struct fgv_module *module, const void *host, const char *name,
-			      uint64_t size)
-{
-	return add_variable(module,
-			    &(struct fgv_variable){.host = host, .name = name, .size = size});
-}
-
-int fgv_registry_add_managed(struct fgv_module *module, void **managed, const char *name,
-			     uint64_t size)
-{
-	return add_variable(
-		module, &(struct fgv_variable){
-				.host = managed, .managed = managed, .name = name, .size = size});
+	if (is_kept)
+		return variable;
+	free(variable);
+	return NULL;
 }
 
 bool fgv_registry_has_managed(const struct fgv_module *module)
@@ -161,16 +144,11 @@ static struct fgv_kernel *make_kernel_locked(struct fgv_module *module, const ch
 
 	if (!kernel)
 		return NULL;
-	kernel->module = module;
 	kernel->name = memcpy(kernel + 1, name, len);
-	kernel->carveout = -1;
-	if (fgv_ptrhash_set(&registry.kernels, kernel, kernel)) {
-		free(kernel);
-		return NULL;
-	}
-	kernel->next = module->kernels;
-	module->kernels = kernel;
-	return kernel;
+	if (!keep_locked(module, kernel))
+		return kernel;
+	free(kernel);
+	return NULL;
 }
 
 struct fgv_kernel *fgv_registry_kernel_named(struct fgv_module *module, const char *name)
@@ -242,14 +220,9 @@ struct fgv_variable *fgv_registry_managed_named(struct fgv_module *module, const
 	return variable && variable->managed ? variable : NULL;
 }
 
-struct fgv_kernel *fgv_registry_kernel(const void *key)
+struct fgv_kernel *fgv_registry_kernel(const void *handle)
 {
-	return fgv_ptrhash_find(&registry.kernels, key);
-}
-
-struct fgv_variable *fgv_registry_variable(const void *key)
-{
-	return fgv_ptrhash_find(&registry.variables, key);
+	return fgv_ptrhash_find(&registry.kernels, handle);
 }
 
 static void forget_kernel(struct fgv_kernel *kernel)
@@ -292,22 +265,20 @@ static void free_managed(const struct fgv_module *module, struct fgv_lane *lane)
 static void destroy(struct fgv_module *module)
 {
 	struct fgv_variable *variable;
+	struct fgv_object_info name;
 	struct fgv_kernel *kernel;
 
 	while ((kernel = module->kernels)) {
 		module->kernels = kernel->next;
-		if (kernel->host && fgv_ptrhash_find(&registry.kernels, kernel->host) == kernel)
-			fgv_ptrhash_remove(&registry.kernels, kernel->host);
 		fgv_ptrhash_remove(&registry.kernels, kernel);
 		free(kernel);
 	}
 	while ((variable = module->variables)) {
 		module->variables = variable->next;
-		if (variable->host &&
-		    fgv_ptrhash_find(&registry.variables, variable->host) == variable)
-			fgv_ptrhash_remove(&registry.variables, variable->host);
 		free(variable);
 	}
+	if (module->library)
+		fgv_object_destroy(FGV_OBJECT_LIBRARY, module->library, &name);
 	pthread_mutex_destroy(&module->mutex);
 	free(module->image);
 	free(module);
