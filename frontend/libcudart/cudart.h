@@ -31,7 +31,6 @@
 		cudaErrorNotSupported;                                                             \
 	})
 
-struct fgv_device_info;
 struct fgv_kernel;
 
 /* This thread's lane, as fgv_context_enter(), with the runtime's code. */
@@ -57,10 +56,6 @@ cudaError_t fgv_pool_check_access(const struct cudaMemAccessDesc *list, size_t c
 
 /* What the loading of a kernel ended with, as CUDA says it. */
 cudaError_t fgv_kernel_error(CUresult res);
-
-/* How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds. */
-cudaError_t fgv_occupancy(const struct fgv_kernel *kernel, const struct fgv_device_info *info,
-			  int block_size, size_t shared_bytes, int *blocks);
 
 /* For cudaDeviceReset() alone: destroys all texture and surface objects; sets limits back. */
 void fgv_texture_drain(struct fgv_lane *lane);
