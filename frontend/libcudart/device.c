@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/memory/pool.h"
@@ -204,11 +204,6 @@ FGV_EXPORT cudaError_t cudaDeviceSynchronize(void)
 	return fgv_error_set(synchronize());
 }
 
-static void free_memory(uint64_t address, void *lane)
-{
-	fgv_post_mem_free(lane, address);
-}
-
 /* The session stays; what the process has there goes, after the work that uses it. */
 static cudaError_t reset(void)
 {
@@ -224,7 +219,7 @@ static cudaError_t reset(void)
 		fgv_texture_drain(lane);
 		fgv_array_drain(lane);
 		fgv_registry_unload(lane);
-		fgv_addrmap_drain(FGV_RANGE_MEMORY, free_memory, lane);
+		fgv_memory_drain(lane);
 		fgv_pool_drain(lane);
 		fgv_graph_memory_drain(lane);
 		fgv_hostmem_drain(lane);

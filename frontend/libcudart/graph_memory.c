@@ -12,6 +12,7 @@
 
 #include "common/util.h"
 #include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph.h"
@@ -54,6 +55,15 @@ static void unlock(void)
 
 /* --- Memory and its references -------------------------------------------------- */
 
+/* The program frees what a graph has allocated and not freed. */
+static CUresult release_of_program(struct fgv_lane *lane, uint64_t address)
+{
+	if (fgv_graph_memory_free(address, NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	fgv_graph_memory_sweep(lane);
+	return CUDA_SUCCESS;
+}
+
 cudaError_t fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
 				    struct fgv_graph_memory **memory)
 {
@@ -62,6 +72,7 @@ cudaError_t fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
 
 	if (!made)
 		return cudaErrorMemoryAllocation;
+	fgv_memory_set_release_of_graphs(release_of_program);
 	fgv_graph_memory_sweep(lane);
 	res = fgv_pool_ask_device(lane, bytes, FGV_RANGE_GRAPH, &made->address);
 	if (res) {

@@ -1,171 +1,105 @@
 /*
- * Pinned and registered host memory, and what a pointer points to. All host memory that the GPU
- * sees is mapped and portable, whatever its flags, and has one address for both.
+ * Pinned, registered and managed host memory, and what a pointer points to.
  */
-#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/memory/host.h"
+
+#include "frontend/cuda/memory/pointer.h"
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/unsupported.h"
 
-#define ALLOC_FLAGS    (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
-#define REGISTER_FLAGS (cudaHostRegisterPortable | cudaHostRegisterMapped)
-#define REGISTER_OTHER (cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
-
-cudaError_t fgv_host_allocate(void **ptr, size_t size, enum fgv_range_kind kind, unsigned flags)
+/* No bytes are as good as any here, and have no address. */
+static CUresult allocate_nothing(void **ptr, bool are_flags_good)
 {
-	struct fgv_lane *lane;
-	uint64_t address = 0;
-	cudaError_t error;
+	CUresult res = ptr && are_flags_good ? fgv_context_need() : CUDA_ERROR_INVALID_VALUE;
 
-	if (!ptr)
-		return cudaErrorInvalidValue;
-	error = fgv_enter(&lane);
-	if (error)
-		return error;
-	if (size)
-		error = fgv_error_from(fgv_hostmem_alloc(lane, size, kind, flags, &address));
-	fgv_lane_leave(lane);
-	if (!error)
-		*ptr = (void *)(uintptr_t)address;
-	return error;
+	if (!res)
+		*ptr = NULL;
+	return res;
 }
 
 FGV_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
-	if (flags & ~(unsigned)ALLOC_FLAGS)
-		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(fgv_host_allocate(pHost, size, FGV_RANGE_PINNED, flags));
+	const unsigned known =
+		cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+
+	return FGV_RESULT(size ? fgv_host_alloc(pHost, size, flags)
+			       : allocate_nothing(pHost, !(flags & ~known)));
 }
 
 FGV_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-	return fgv_error_set(fgv_host_allocate(ptr, size, FGV_RANGE_PINNED, cudaHostAllocDefault));
+	return FGV_RESULT(size ? fgv_host_alloc(ptr, size, cudaHostAllocDefault)
+			       : allocate_nothing(ptr, true));
 }
 
-static cudaError_t release(void *ptr, enum fgv_range_kind kind)
+FGV_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-	struct fgv_lane *lane;
-	cudaError_t error = fgv_enter(&lane);
-
-	if (error)
-		return error;
-	error = fgv_error_from(fgv_hostmem_free(lane, (uint64_t)(uintptr_t)ptr, kind));
-	fgv_lane_leave(lane);
-	return error;
+	if (size)
+		return FGV_RESULT(
+			fgv_host_alloc_managed((CUdeviceptr *)(void *)devPtr, size, flags));
+	return FGV_RESULT(allocate_nothing(devPtr, flags == cudaMemAttachGlobal ||
+							   flags == cudaMemAttachHost));
 }
 
 FGV_EXPORT cudaError_t cudaFreeHost(void *ptr)
 {
-	return fgv_error_set(ptr ? release(ptr, FGV_RANGE_PINNED) : cudaSuccess);
-}
-
-static cudaError_t register_memory(void *ptr, size_t size, unsigned flags)
-{
-	static struct fgv_unsupported unsupported = {.name = "cudaHostRegister (of such memory)"};
-	struct fgv_lane *lane;
-	cudaError_t error;
-
-	if (flags & ~(unsigned)(REGISTER_FLAGS | REGISTER_OTHER))
-		return cudaErrorInvalidValue;
-	error = fgv_enter(&lane);
-	if (error)
-		return error;
-	error = cudaErrorNotSupported;
-	if (!(flags & REGISTER_OTHER))
-		error = fgv_error_from(
-			fgv_hostmem_register(lane, (uint64_t)(uintptr_t)ptr, size, flags));
-	fgv_lane_leave(lane);
-	if (error == cudaErrorNotSupported)
-		fgv_errlog_unsupported(&unsupported);
-	return error;
+	return FGV_RESULT(ptr ? fgv_host_free(ptr) : CUDA_SUCCESS);
 }
 
 FGV_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
-	return fgv_error_set(register_memory(ptr, size, flags));
+	return FGV_RESULT(fgv_host_register(ptr, size, flags));
 }
 
 FGV_EXPORT cudaError_t cudaHostUnregister(void *ptr)
 {
-	return fgv_error_set(ptr ? release(ptr, FGV_RANGE_REGISTERED) : cudaErrorInvalidValue);
-}
-
-/* The allocation that @ptr lies in; false: in none. */
-static bool look(const void *ptr, struct fgv_range_view *view)
-{
-	return fgv_addrmap_look((uint64_t)(uintptr_t)ptr, 1, view) != FGV_FIT_UNKNOWN;
-}
-
-static cudaError_t device_pointer(void **device, void *host, unsigned flags)
-{
-	struct fgv_range_view view;
-
-	if (!device || !host || flags)
-		return cudaErrorInvalidValue;
-	if (!look(host, &view) || !fgv_range_is_host(view.kind))
-		return cudaErrorInvalidValue;
-	*device = host;
-	return cudaSuccess;
+	return FGV_RESULT(fgv_host_unregister(ptr));
 }
 
 FGV_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)
 {
-	return fgv_error_set(device_pointer(pDevice, pHost, flags));
+	return FGV_RESULT(
+		fgv_host_get_device_pointer((CUdeviceptr *)(void *)pDevice, pHost, flags));
 }
 
 FGV_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
 {
-	if (!pFlags || !fgv_hostmem_flags((uint64_t)(uintptr_t)pHost, FGV_RANGE_PINNED, pFlags))
-		return fgv_error_set(cudaErrorInvalidValue);
-	return cudaSuccess;
+	return FGV_RESULT(fgv_host_get_flags(pFlags, pHost));
 }
 
-static enum cudaMemoryType type_of(enum fgv_range_kind kind)
+static enum cudaMemoryType type_of(const struct fgv_pointer *pointer)
 {
-	switch (kind) {
-	case FGV_RANGE_MEMORY:
-	case FGV_RANGE_VARIABLE:
-	case FGV_RANGE_POOLED:
-	case FGV_RANGE_GRAPH:
-		return cudaMemoryTypeDevice;
-	case FGV_RANGE_PINNED:
-	case FGV_RANGE_REGISTERED:
+	switch (pointer->type) {
+	case CU_MEMORYTYPE_HOST:
 		return cudaMemoryTypeHost;
-	case FGV_RANGE_MANAGED:
-	case FGV_RANGE_MANAGED_VARIABLE:
+	case CU_MEMORYTYPE_UNIFIED:
 		return cudaMemoryTypeManaged;
+	default:
+		return pointer->is_known ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
 	}
-	return cudaMemoryTypeUnregistered;
 }
 
-static cudaError_t pointer_attributes(struct cudaPointerAttributes *attributes, const void *ptr)
+static CUresult pointer_attributes(struct cudaPointerAttributes *attributes, const void *ptr)
 {
-	struct fgv_range_view view;
-	struct fgv_lane *lane;
-	cudaError_t error;
+	struct fgv_pointer pointer;
+	CUresult res = CUDA_ERROR_INVALID_VALUE;
 
-	if (!attributes)
-		return cudaErrorInvalidValue;
-	error = fgv_enter(&lane);
-	if (error)
-		return error;
-	fgv_lane_leave(lane);
+	if (attributes)
+		res = fgv_pointer_describe((CUdeviceptr)(uintptr_t)ptr, &pointer);
+	if (res)
+		return res;
 	*attributes = (struct cudaPointerAttributes){
-		.type = cudaMemoryTypeUnregistered,
-		.device = cudaInvalidDeviceId,
-		.hostPointer = (void *)(uintptr_t)ptr,
+		.type = type_of(&pointer),
+		.device = pointer.is_known ? pointer.ordinal : cudaInvalidDeviceId,
 	};
-	if (!look(ptr, &view))
-		return cudaSuccess;
-	attributes->type = type_of(view.kind);
-	attributes->device = fgv_context_get_device();
-	attributes->devicePointer = (void *)(uintptr_t)ptr;
-	if (!fgv_range_is_host(view.kind))
-		attributes->hostPointer = NULL;
-	return cudaSuccess;
+	if (pointer.is_known)
+		attributes->devicePointer = (void *)(uintptr_t)ptr;
+	if (!pointer.is_known || pointer.is_host)
+		attributes->hostPointer = (void *)(uintptr_t)ptr;
+	return CUDA_SUCCESS;
 }
 
 FGV_EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 						const void *ptr)
 {
-	return fgv_error_set(pointer_attributes(attributes, ptr));
+	return FGV_RESULT(pointer_attributes(attributes, ptr));
 }

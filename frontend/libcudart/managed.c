@@ -17,13 +17,6 @@ static uint64_t address_of(const void *ptr)
 	return (uint64_t)(uintptr_t)ptr;
 }
 
-FGV_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
-{
-	if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)
-		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(fgv_host_allocate(devPtr, size, FGV_RANGE_MANAGED, flags));
-}
-
 /* A node of the program's machine means nothing to the host: it is taken for the processor. */
 static cudaError_t check_location(struct cudaMemLocation *location)
 {

@@ -9,15 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-/* SHARED: of the program, and seen by the GPU. */
-enum fgv_side { FGV_SIDE_HOST, FGV_SIDE_SHARED, FGV_SIDE_DEVICE };
-
-/*
- * Which side [@ptr, @ptr + @count) is on, where the device's is wanted or not. False if it
- * goes past the end of an allocation. *@ask becomes true where the address is not known
- * here, so that the GPU must say if it is right; it is never made false.
- */
-bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask);
+#include "frontend/cuda/memory/memcpy.h"
 
 static inline bool fgv_memcpy_is_to_device(enum cudaMemcpyKind kind)
 {

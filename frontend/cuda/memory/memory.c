@@ -1,0 +1,123 @@
+/*
+ * Device memory: allocating, freeing, asking.
+ */
+#include "frontend/cuda/memory/memory.h"
+
+#include "frontend/client/sync.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/devmem.h"
+#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/stream/capturing.h"
+
+static fgv_memory_release release_of_graphs; /* atomic; NULL: there is no memory of graphs */
+
+void fgv_memory_set_release_of_graphs(fgv_memory_release release)
+{
+	__atomic_store_n(&release_of_graphs, release, __ATOMIC_RELEASE);
+}
+
+CUresult fgv_memory_alloc(CUdeviceptr *address, size_t bytes)
+{
+	struct fgv_lane *lane;
+	uint64_t made;
+	CUresult res;
+
+	if (!address || !bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_capturing_check_unsafe();
+	if (!res)
+		res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = fgv_devmem_alloc(lane, bytes, FGV_RANGE_MEMORY, &made);
+	fgv_lane_leave(lane);
+	if (!res)
+		*address = made;
+	return res;
+}
+
+static CUresult free_graphs(struct fgv_lane *lane, uint64_t address)
+{
+	/* Pairs with the release in fgv_memory_set_release_of_graphs(). */
+	fgv_memory_release release = __atomic_load_n(&release_of_graphs, __ATOMIC_ACQUIRE);
+
+	return release ? release(lane, address) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The memory goes after the work that uses it, and CUDA waits for all. */
+static CUresult free_memory(struct fgv_lane *lane, uint64_t address)
+{
+	CUresult done = fgv_sync_device_seen(lane);
+	CUresult res = fgv_post_mem_free(lane, address);
+
+	return done ? done : res;
+}
+
+/*
+ * What another stream may yet be using of a pool or a graph is waited for in any case, as that
+ * gives it out again.
+ */
+static CUresult release_on(struct fgv_lane *lane, uint64_t address)
+{
+	struct fgv_range_view view;
+	CUresult res;
+
+	/* Off the map before the host may give the same address to another thread. */
+	if (!fgv_addrmap_remove(address, FGV_RANGE_MEMORY))
+		return free_memory(lane, address);
+	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (view.kind != FGV_RANGE_POOLED && view.kind != FGV_RANGE_GRAPH)
+		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
+	res = fgv_sync_device(lane);
+	if (res)
+		return res;
+	return view.kind == FGV_RANGE_POOLED ? fgv_pool_free(lane, address, 0)
+					     : free_graphs(lane, address);
+}
+
+CUresult fgv_memory_free(CUdeviceptr address)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_capturing_check_unsafe();
+
+	if (!res)
+		res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	if (address)
+		res = release_on(lane, address);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_memory_info(size_t *free_bytes, size_t *total_bytes)
+{
+	struct fgv_lane *lane;
+	uint64_t free_now, all;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_call_mem_info(lane, &free_now, &all);
+	fgv_lane_leave(lane);
+	if (res)
+		return res;
+	if (free_bytes)
+		*free_bytes = free_now;
+	if (total_bytes)
+		*total_bytes = all;
+	return CUDA_SUCCESS;
+}
+
+static void free_one(uint64_t address, void *lane)
+{
+	fgv_post_mem_free(lane, address);
+}
+
+void fgv_memory_drain(struct fgv_lane *lane)
+{
+	fgv_addrmap_drain(FGV_RANGE_MEMORY, free_one, lane);
+}
