@@ -1,43 +1,19 @@
 /*
- * Devices, answered from the description that was asked for once; synchronizing with
- * all work; and resetting, which gives everything of this process on the GPU back.
+ * Devices, answered from the description that was asked for once; their flags and limits;
+ * synchronizing with all work, and resetting.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/context/device.h"
-#include "frontend/cuda/memory/hostmem.h"
-#include "frontend/cuda/memory/pool.h"
-#include "frontend/cuda/module/registry.h"
-#include "frontend/client/sync.h"
-#include "frontend/cuda/stream/event.h"
-#include "frontend/cuda/stream/stream.h"
+#include "frontend/cuda/context/limit.h"
+#include "frontend/cuda/context/reset.h"
 #include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_memory.h"
 
-#define SCHEDULE_FLAGS                                                                             \
-	(cudaDeviceScheduleSpin | cudaDeviceScheduleYield | cudaDeviceScheduleBlockingSync)
-
-/* As cudaSetDeviceFlags() set them; atomic. They change nothing: waiting is hybrid. */
-static unsigned device_flags;
-
-static cudaError_t get_info(const struct fgv_device_info **info)
-{
-	return fgv_error_from(fgv_context_info(info));
-}
-
-/* The description of @device. */
 static cudaError_t find(int device, const struct fgv_device_info **info)
 {
-	cudaError_t error = get_info(info);
-
-	if (error)
-		return error;
-	return device < 0 || (uint32_t)device >= (*info)->devices ? cudaErrorInvalidDevice
-								  : cudaSuccess;
+	return fgv_error_from(fgv_context_find_device(device, info));
 }
 
 cudaError_t fgv_device_check(int device)
@@ -54,7 +30,7 @@ static cudaError_t count_devices(int *count)
 
 	if (!count)
 		return cudaErrorInvalidValue;
-	error = get_info(&info);
+	error = fgv_error_from(fgv_context_info(&info));
 	if (!error)
 		*count = (int)info->devices;
 	return error;
@@ -78,44 +54,26 @@ FGV_EXPORT cudaError_t cudaSetDevice(int device)
 	return fgv_error_set(fgv_error_from(fgv_context_set_device(device)));
 }
 
-static bool are_flags(unsigned flags)
-{
-	unsigned schedule = flags & cudaDeviceScheduleMask;
-
-	if (flags & ~(unsigned)(SCHEDULE_FLAGS | cudaDeviceMapHost | cudaDeviceLmemResizeToMax |
-				cudaDeviceSyncMemops))
-		return false;
-	return !(schedule & (schedule - 1));
-}
-
-static cudaError_t set_flags(unsigned flags)
-{
-	if (!are_flags(flags))
-		return cudaErrorInvalidValue;
-	__atomic_store_n(&device_flags, flags, __ATOMIC_RELAXED);
-	return cudaSuccess;
-}
-
 FGV_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
-	return fgv_error_set(set_flags(flags));
+	return FGV_RESULT(fgv_context_set_flags(flags));
 }
 
 FGV_EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 {
 	if (!flags)
 		return fgv_error_set(cudaErrorInvalidValue);
-	*flags = __atomic_load_n(&device_flags, __ATOMIC_RELAXED) | cudaDeviceMapHost;
+	*flags = fgv_context_get_flags();
 	return cudaSuccess;
 }
 
-static cudaError_t init_device(int device, unsigned device_flags_wanted, unsigned flags)
+static cudaError_t init_device(int device, unsigned device_flags, unsigned flags)
 {
 	const struct fgv_device_info *info;
 	cudaError_t error = find(device, &info);
 
 	if (!error && (flags & cudaInitDeviceFlagsAreValid))
-		error = set_flags(device_flags_wanted);
+		error = fgv_error_from(fgv_context_set_flags(device_flags));
 	return error;
 }
 
@@ -173,7 +131,7 @@ FGV_EXPORT cudaError_t cudaDriverGetVersion(int *driverVersion)
 
 	if (!driverVersion)
 		return fgv_error_set(cudaErrorInvalidValue);
-	*driverVersion = get_info(&info) ? 0 : (int)info->driver_version;
+	*driverVersion = fgv_context_info(&info) ? 0 : (int)info->driver_version;
 	return cudaSuccess;
 }
 
@@ -185,52 +143,29 @@ FGV_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
 	return cudaSuccess;
 }
 
-static cudaError_t synchronize(void)
-{
-	struct fgv_lane *lane;
-	cudaError_t error = fgv_enter(&lane);
-
-	if (error)
-		return error;
-	error = fgv_error_from(fgv_sync_device(lane));
-	if (!error)
-		fgv_pool_settle(lane);
-	fgv_lane_leave(lane);
-	return error;
-}
-
 FGV_EXPORT cudaError_t cudaDeviceSynchronize(void)
 {
-	return fgv_error_set(synchronize());
+	return FGV_RESULT(fgv_context_synchronize());
 }
 
-/* The session stays; what the process has there goes, after the work that uses it. */
-static cudaError_t reset(void)
+static void give_back(struct fgv_lane *lane)
 {
-	struct fgv_lane *lane;
-	cudaError_t error = fgv_enter(&lane);
-
-	if (error)
-		return fgv_session_reset_dead() ? cudaSuccess : error;
-	error = fgv_error_from(fgv_sync_device(lane));
-	if (!error) {
-		fgv_stream_drain(lane);
-		fgv_event_drain(lane);
-		fgv_texture_drain(lane);
-		fgv_array_drain(lane);
-		fgv_registry_unload(lane);
-		fgv_memory_drain(lane);
-		fgv_pool_drain(lane);
-		fgv_graph_memory_drain(lane);
-		fgv_hostmem_drain(lane);
-		fgv_limit_reset(lane);
-		error = fgv_error_from(fgv_sync_device(lane));
-	}
-	fgv_lane_leave(lane);
-	return error;
+	fgv_texture_drain(lane);
+	fgv_array_drain(lane);
+	fgv_graph_memory_drain(lane);
 }
 
 FGV_EXPORT cudaError_t cudaDeviceReset(void)
 {
-	return fgv_error_set(reset());
+	return FGV_RESULT(fgv_reset_device(give_back));
+}
+
+FGV_EXPORT cudaError_t cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit)
+{
+	return FGV_RESULT(fgv_limit_get((CUlimit)limit, pValue));
+}
+
+FGV_EXPORT cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
+	return FGV_RESULT(fgv_limit_set((CUlimit)limit, value));
 }

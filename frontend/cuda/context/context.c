@@ -3,7 +3,17 @@
  */
 #include "frontend/cuda/context/context.h"
 
+#include "frontend/client/sync.h"
 #include "frontend/cuda/context/device.h"
+#include "frontend/cuda/memory/pool.h"
+
+#define SCHEDULE_FLAGS (CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD | CU_CTX_SCHED_BLOCKING_SYNC)
+#define OTHER_FLAGS    (CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS)
+
+static struct {
+	unsigned flags;	       /* atomic */
+	uint32_t cache_config; /* atomic */
+} said;
 
 static __thread int current;
 
@@ -73,4 +83,60 @@ CUresult fgv_context_set_device(int ordinal)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	current = ordinal;
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_context_synchronize(void)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_sync_device(lane);
+	if (!res)
+		fgv_pool_settle(lane);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_context_set_flags(unsigned flags)
+{
+	unsigned schedule = flags & CU_CTX_SCHED_MASK;
+
+	if (flags & ~(unsigned)(SCHEDULE_FLAGS | OTHER_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (schedule & (schedule - 1))
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_store_n(&said.flags, flags, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+unsigned fgv_context_get_flags(void)
+{
+	return __atomic_load_n(&said.flags, __ATOMIC_RELAXED) | CU_CTX_MAP_HOST;
+}
+
+bool fgv_context_is_cache_config(CUfunc_cache config)
+{
+	return config == CU_FUNC_CACHE_PREFER_NONE || config == CU_FUNC_CACHE_PREFER_SHARED ||
+	       config == CU_FUNC_CACHE_PREFER_L1 || config == CU_FUNC_CACHE_PREFER_EQUAL;
+}
+
+CUresult fgv_context_set_cache_config(CUfunc_cache config)
+{
+	CUresult res =
+		fgv_context_is_cache_config(config) ? fgv_context_need() : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		__atomic_store_n(&said.cache_config, (uint32_t)config, __ATOMIC_RELAXED);
+	return res;
+}
+
+CUresult fgv_context_get_cache_config(CUfunc_cache *config)
+{
+	CUresult res = config ? fgv_context_need() : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*config = (CUfunc_cache)__atomic_load_n(&said.cache_config, __ATOMIC_RELAXED);
+	return res;
 }

@@ -56,4 +56,19 @@ int fgv_context_get_device(void);
 /* CUDA_ERROR_INVALID_DEVICE, or CUDA_ERROR_NOT_INITIALIZED in a forked child. */
 CUresult fgv_context_set_device(int ordinal);
 
+/* Waits for all work; pools give back what they keep beyond their thresholds. */
+CUresult fgv_context_synchronize(void);
+
+/*
+ * What the program has said of the context: flags (CUctx_flags) and how a multiprocessor's memory
+ * is divided. To the GPUs that FairGV runs on these are hints, and waiting is hybrid anyway: they
+ * are remembered. CUDA_ERROR_INVALID_VALUE for what they can't be.
+ */
+CUresult fgv_context_set_flags(unsigned flags);
+unsigned fgv_context_get_flags(void);
+CUresult fgv_context_set_cache_config(CUfunc_cache config);
+CUresult fgv_context_get_cache_config(CUfunc_cache *config);
+/* Whether there is such a config. */
+bool fgv_context_is_cache_config(CUfunc_cache config);
+
 #endif

@@ -1,0 +1,43 @@
+/*
+ * The list of what there is to give back, in its order: what uses something before what is used.
+ */
+#include "frontend/cuda/context/reset.h"
+
+#include "frontend/client/sync.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/limit.h"
+#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/memory/memory.h"
+#include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/module/registry.h"
+#include "frontend/cuda/stream/event.h"
+#include "frontend/cuda/stream/stream.h"
+
+static void give_back(struct fgv_lane *lane, void (*also)(struct fgv_lane *lane))
+{
+	fgv_stream_drain(lane);
+	fgv_event_drain(lane);
+	if (also)
+		also(lane);
+	fgv_registry_unload(lane);
+	fgv_memory_drain(lane);
+	fgv_pool_drain(lane);
+	fgv_hostmem_drain(lane);
+	fgv_limit_reset(lane);
+}
+
+CUresult fgv_reset_device(void (*also)(struct fgv_lane *lane))
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return fgv_session_reset_dead() ? CUDA_SUCCESS : res;
+	res = fgv_sync_device(lane);
+	if (!res) {
+		give_back(lane, also);
+		res = fgv_sync_device(lane);
+	}
+	fgv_lane_leave(lane);
+	return res;
+}
