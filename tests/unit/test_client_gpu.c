@@ -194,12 +194,13 @@ CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *req
 CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,
 		     const struct fgv_fill_in *in)
 {
-	void *to = place(in->address, in->count * in->width);
+	uint8_t *to = place(in->address, in->count * in->width);
 
 	UNUSED;
-	if (!to || in->width != 1)
+	if (!to)
 		return CUDA_ERROR_INVALID_VALUE;
-	memset(to, (int)in->value, in->count);
+	for (uint64_t i = 0; i < in->count; i++)
+		memcpy(to + i * in->width, &in->value, in->width);
 	return CUDA_SUCCESS;
 }
 
