@@ -52,6 +52,15 @@ struct fgv_errlog_listener *fgv_errlog_listen(CUlogsCallback callback, void *dat
 /* -ENOENT. Another thread may be in the callback still. */
 int fgv_errlog_unlisten(struct fgv_errlog_listener *listener);
 
+/*
+ * The messages from @iterator on, from the oldest without one, which then is behind them. Where
+ * messages are missing, a first line says so. CUDA_ERROR_INVALID_VALUE where nothing can be
+ * written.
+ */
+CUresult fgv_errlog_dump_to_file(CUlogIterator *iterator, const char *path);
+/* Into *@size bytes at @buffer, with a NUL, the newest that fit; *@size becomes their length. */
+CUresult fgv_errlog_dump_to_memory(CUlogIterator *iterator, char *buffer, size_t *size);
+
 /* Around a fork: the child, which has errors and no CUDA, must not find the log locked. */
 void fgv_errlog_fork_begin(void);
 void fgv_errlog_fork_end(void);
