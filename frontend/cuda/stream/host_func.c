@@ -208,18 +208,12 @@ static CUresult check_uncaptured(CUstream stream)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	struct fgv_lane *lane;
 	uint32_t handle;
-	bool blocking;
 	CUresult res;
 
 	if (!now)
 		return CUDA_SUCCESS;
-	res = fgv_context_enter(&lane);
-	if (res)
-		return res;
-	res = fgv_stream_find(lane, stream, &handle, &blocking);
-	fgv_lane_leave(lane);
+	res = fgv_stream_number(stream, &handle);
 	if (!res)
 		res = now->status(handle, &status);
 	if (res)

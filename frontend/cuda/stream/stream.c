@@ -76,16 +76,15 @@ CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *han
 	return __builtin_expect(now != NULL, 0) && !res ? now->enter(lane, *handle) : res;
 }
 
-CUresult fgv_stream_check(CUstream stream)
+CUresult fgv_stream_number(CUstream stream, uint32_t *handle)
 {
 	struct fgv_lane *lane;
-	uint32_t handle;
 	bool blocking;
 	CUresult res = fgv_context_enter(&lane);
 
 	if (res)
 		return res;
-	res = fgv_stream_find(lane, stream, &handle, &blocking);
+	res = fgv_stream_find(lane, stream, handle, &blocking);
 	fgv_lane_leave(lane);
 	return res;
 }
@@ -236,18 +235,9 @@ CUresult fgv_stream_get_priority(CUstream stream, int *priority)
 
 CUresult fgv_stream_get_id(CUstream stream, unsigned long long *id)
 {
-	struct fgv_lane *lane;
 	uint32_t handle;
-	bool blocking;
-	CUresult res;
+	CUresult res = id ? fgv_stream_number(stream, &handle) : CUDA_ERROR_INVALID_VALUE;
 
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
-	if (res)
-		return res;
-	res = fgv_stream_find(lane, stream, &handle, &blocking);
-	fgv_lane_leave(lane);
 	if (!res)
 		*id = handle;
 	return res;

@@ -35,8 +35,16 @@ CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *han
 /* The same without being about to put work into it; @blocking: it waits for the legacy stream. */
 CUresult fgv_stream_find(struct fgv_lane *lane, CUstream stream, uint32_t *handle, bool *blocking);
 
-/* Whether @stream is one; nothing is asked of the host but the thread's own stream, once. */
-CUresult fgv_stream_check(CUstream stream);
+/* The same without a lane: nothing is asked of the host but the thread's own stream, once. */
+CUresult fgv_stream_number(CUstream stream, uint32_t *handle);
+
+/* Whether @stream is one. */
+static inline CUresult fgv_stream_check(CUstream stream)
+{
+	uint32_t handle;
+
+	return fgv_stream_number(stream, &handle);
+}
 
 /* A priority out of range is the nearest one in it. */
 CUresult fgv_stream_create(CUstream *stream, unsigned flags, int priority);
