@@ -23,7 +23,9 @@ def run(daemon, *arguments):
 
 
 def window_is_measured():
-    """Each of 2 * CALLS calls rings for a host that sleeps, or is about to and sees it in time."""
+    """Each of 2 * CALLS calls rings for a host that sleeps, or is about to and sees it in time.
+    The lane rings once more, when it is attached.
+    """
     with backend({"vm": ""}) as daemon:
         status, out, err = run(daemon, "--json", "--calls", CALLS)
         expect(status == 0, f"status {status}: {err}")
@@ -33,7 +35,7 @@ def window_is_measured():
             expect(report["round_trip"][phase]["calls"] == CALLS, f"{phase}: {report}")
         daemon.expect_at_rest()
         counted = figures(daemon)
-        expect(CALLS <= counted["doorbells_received"] <= counted["requests"],
+        expect(CALLS <= counted["doorbells_received"] <= counted["requests"] + 1,
                f"doorbells received: {counted}")
         expect(0 < counted["doorbells_rung"] <= counted["requests"], f"doorbells rung: {counted}")
 
