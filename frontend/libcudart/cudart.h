@@ -12,10 +12,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "frontend/cuda/memory/addrmap.h"
-#include "frontend/libcudart/errors.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
+#include "frontend/cuda/memory/addrmap.h"
+#include "frontend/libcudart/errors.h"
 
 #define FGV_EXPORT __attribute__((visibility("default")))
 

@@ -7,8 +7,8 @@
 #include "frontend/cuda/context/device.h"
 
 #include "common/log.h"
-#include "frontend/cuda/memory/addrmap.h"
 #include "frontend/client/lane.h"
+#include "frontend/cuda/memory/addrmap.h"
 
 static struct {
 	pthread_mutex_t mutex;

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "frontend/cuda/context/context.h"
 #include "frontend/client/sync.h"
 #include "frontend/client/transfer.h"
+#include "frontend/cuda/context/context.h"
 
 /*
  * A message is copied twice more on its way, by the host and by the driver. A chunk is not, but

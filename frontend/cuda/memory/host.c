@@ -87,9 +87,8 @@ CUresult fgv_host_register(void *ptr, size_t bytes, unsigned flags)
 	if (!(flags & REGISTER_OTHER))
 		res = fgv_hostmem_register(lane, address_of(ptr), bytes, flags);
 	fgv_lane_leave(lane);
-	return res == CUDA_ERROR_NOT_SUPPORTED
-		       ? FGV_UNSUPPORTED("cudaHostRegister (of such memory)")
-		       : res;
+	return res == CUDA_ERROR_NOT_SUPPORTED ? FGV_UNSUPPORTED("registering of such host memory")
+					       : res;
 }
 
 CUresult fgv_host_unregister(void *ptr)

@@ -6,8 +6,8 @@
 
 #include <bsd/sys/tree.h>
 
-#include "frontend/cuda/memory/hostmem.h"
 #include "frontend/client/lane.h"
+#include "frontend/cuda/memory/hostmem.h"
 
 struct fgv_hostmem {
 	RB_ENTRY(fgv_hostmem) link;

@@ -11,8 +11,8 @@
 #include <sys/queue.h>
 
 #include "common/util.h"
-#include "frontend/cuda/memory/devmem.h"
 #include "frontend/client/lane.h"
+#include "frontend/cuda/memory/devmem.h"
 
 /* A kept block is given out again for at least this part of its size. */
 #define WASTE_PART 2

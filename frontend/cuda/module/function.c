@@ -94,7 +94,7 @@ static CUresult find_limits(const struct fgv_kernel *kernel, CUfunction_attribut
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		return FGV_UNSUPPORTED("cudaFuncSetAttribute of required clusters");
+		return FGV_UNSUPPORTED("attributes of required clusters");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/module/image.h"
-#include "frontend/cuda/context/context.h"
-#include "frontend/cuda/context/errlog.h"
 
 /* Of a kernel's description: with the sizes and the offsets of its parameters. */
 #define INFO_MAX (sizeof(struct fgv_function_info) + 2 * FGV_PARAMS_MAX * sizeof(uint32_t))

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/cuda/module/image.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/module/image.h"
 #include "frontend/cuda/module/module.h"
 
 /* Room for sizes and names of variables, at first. */

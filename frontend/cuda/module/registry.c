@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
-#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/module/ptrhash.h"
 
 static struct {

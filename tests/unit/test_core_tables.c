@@ -1,5 +1,5 @@
 /*
- * The client's tables: pointers to kernels, device ranges, streams and events; some also
+ * The core's tables: pointers to kernels, device ranges, streams and events; some also
  * with readers at work while they change.
  */
 #define _GNU_SOURCE
@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 
 #include "common/util.h"
-#include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/context/object.h"
+#include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/module/ptrhash.h"
 
 #define KEYS 5000
