@@ -224,8 +224,7 @@ static int unpack_into(const struct fgv_fatbin_entry *entry, char *text)
 	return -EINVAL;
 }
 
-/* Unpacks one entry to a new text; *left is what the image may still unpack to. */
-static int unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **text)
+int fgv_fatbin_unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **text)
 {
 	char *new_text;
 	int err;
@@ -274,7 +273,7 @@ static bool entry_mentions(const struct fgv_fatbin_entry *entry, size_t *left,
 
 	if (entry->packing == FGV_FATBIN_RAW)
 		return has_word(entry->data, entry->len, words, count);
-	if (unpack(entry, left, &text) < 0)
+	if (fgv_fatbin_unpack(entry, left, &text) < 0)
 		return true;
 	found = has_word(text, entry->unpacked_len, words, count);
 	free(text);
@@ -311,7 +310,7 @@ static int take_container(const void *container, size_t container_len, unsigned 
 
 	if (err <= 0)
 		return err;
-	err = unpack(&entry, left, &texts->texts[texts->count]);
+	err = fgv_fatbin_unpack(&entry, left, &texts->texts[texts->count]);
 	if (err == 0)
 		texts->count++;
 	return err;

@@ -69,6 +69,12 @@ int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
 int fgv_fatbin_check(const void *image, size_t len, unsigned *containers);
 
 /*
+ * Unpacks one entry to new memory, with a NUL behind its unpacked_len bytes, for free(); *left is
+ * what the image may still unpack to. 0, -EINVAL, -ENOMEM, or -E2BIG: more than that, or than an entry may.
+ */
+int fgv_fatbin_unpack(const struct fgv_fatbin_entry *entry, size_t *left, char **bytes);
+
+/*
  * Whether one of the @count @words is in the text or the machine code that @image has for a GPU of
  * @sm; it was checked, or is no container. Each entry is unpacked once, and FGV_FATBIN_TEXT_MAX
  * bytes in all: where one can't be unpacked, a word may be in it.

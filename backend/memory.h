@@ -14,7 +14,16 @@
  */
 int fgv_memory_create(const char *name, size_t len, void **base);
 
-/* The same, but only the first @map_len bytes are mapped. */
+/* The same, but nobody can ever write there except through this mapping. */
+int fgv_memory_create_readable(const char *name, size_t len, void **base);
+
+/*
+ * A second descriptor of what @fd is, by which it can only be read and mapped to be read; or a
+ * negative errno.
+ */
+int fgv_memory_reopen_readable(int fd);
+
+/* The same as the first, but only the first @map_len bytes are mapped. */
 int fgv_memory_create_large(const char *name, uint64_t len, size_t map_len, void **base);
 
 #endif

@@ -169,7 +169,9 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 		[FGV_SETUP_CONNECTION] = client->fd,
 		[FGV_SETUP_WINDOW] = window->fd,
 		[FGV_SETUP_DOORBELL] = window->doorbell_fd,
-		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_fd,
+		[FGV_SETUP_ALLOWANCE] = session->vm->allowance_fd,
+		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_read_fd,
+		[FGV_SETUP_ACCOUNT] = session->vm->accounts_fd,
 	};
 	struct fgv_setup setup;
 

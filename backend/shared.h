@@ -50,7 +50,9 @@ enum fgv_setup_fd {
 	FGV_SETUP_CONNECTION,	/* to the guest; the hello has been read */
 	FGV_SETUP_WINDOW,
 	FGV_SETUP_DOORBELL,	/* wakes the dispatcher */
-	FGV_SETUP_ACCOUNTS,	/* struct fgv_accounts of the VM */
+	FGV_SETUP_ALLOWANCE,	/* struct fgv_allowance of the VM, to read */
+	FGV_SETUP_ACCOUNTS,	/* struct fgv_accounts of the VM, to read */
+	FGV_SETUP_ACCOUNT,	/* the same, to write: for its own page, and closed then */
 	FGV_SETUP_GRANT,	/* struct fgv_grant (grant.h) */
 	FGV_SETUP_GRANT_BELL,	/* wakes the dispatcher: look at the grant */
 	FGV_SETUP_SCHED_BELL,	/* wakes the scheduler: the grant has changed */
@@ -70,26 +72,27 @@ struct fgv_setup {
 	uint64_t staging_len;
 	uint64_t slice_ns;		/* without a limit: work unfinished on the GPU at most */
 	uint64_t idle_ns;		/* a grant is given back after this time without work */
+	uint64_t context_bytes;		/* what it is charged for being there */
 	uint32_t lanes;
 	uint32_t is_substitute;		/* for the welcome */
 };
 
 /*
- * One session's use of its VM. Written by its vGPU process, with plain atomic stores;
- * read by the daemon and by the VM's other sessions. The daemon clears the entry when
- * the process has ended, however that happened, so nothing of it can stay behind.
+ * One session's use of its VM, a page. Written by its vGPU process, with plain atomic
+ * stores, which is alone in mapping it to write; read by the daemon and by the VM's other
+ * sessions. The daemon clears the entry when the process has ended, however that
+ * happened, so nothing of it can stay behind.
  */
 struct fgv_account {
-	uint64_t memory_bytes;	/* device memory in use */
+	_Alignas(FGV_PAGE_BYTES) uint64_t memory_bytes;	/* of the device, as charged */
 	uint64_t requests;
 	uint64_t round_trips;	/* requests that the guest waited for */
 	uint64_t launches;
 	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
 	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
 	uint64_t parks;			/* times that the dispatcher slept */
-	uint64_t reserved;
 };
-_Static_assert(sizeof(struct fgv_account) == FGV_CACHE_LINE, "one writer a line");
+_Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 
 /*
  * The accounts of one VM, in a memfd of the daemon's. A VM's use of memory is the sum
@@ -98,14 +101,17 @@ _Static_assert(sizeof(struct fgv_account) == FGV_CACHE_LINE, "one writer a line"
  * the price is that two allocations racing for the last bytes may both fail.
  */
 struct fgv_accounts {
-	uint64_t quota_bytes;
+	struct fgv_account sessions[FGV_SESSIONS_MAX];
+};
+
+/* What a VM may have, in a memfd that is sealed: nobody but the daemon can write it. */
+struct fgv_allowance {
+	uint64_t memory_bytes;	/* its quota */
 	/*
-	 * Written by the daemon alone: a bit for each session whose program has gone, but whose
-	 * process has not. What its entry says is in use will be free in a moment.
+	 * A bit for each session whose program has gone, but whose process has not. What its
+	 * account says is in use will be free in a moment.
 	 */
 	uint64_t ending;
-	uint8_t reserved[FGV_CACHE_LINE - 16];
-	struct fgv_account sessions[FGV_SESSIONS_MAX];
 };
 
 #endif

@@ -10,31 +10,76 @@
 
 _Static_assert(FGV_SESSIONS_MAX <= 64, "fgv_vm.taken has a bit for each");
 
-int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
-		const struct fgv_device *device)
+static int open_accounts(struct fgv_vm *vm)
 {
 	void *accounts;
 	int ret;
 
-	*vm = (struct fgv_vm){.config = config, .device = device};
 	vm->accounts_fd = fgv_memory_create("fairgv-accounts", sizeof(*vm->accounts), &accounts);
 	if (vm->accounts_fd < 0)
 		return vm->accounts_fd;
 	vm->accounts = accounts;
-	vm->accounts->quota_bytes = config->memory_bytes;
+	vm->accounts_read_fd = fgv_memory_reopen_readable(vm->accounts_fd);
+	ret = vm->accounts_read_fd;
+	if (ret >= 0)
+		return 0;
+	munmap(vm->accounts, sizeof(*vm->accounts));
+	close(vm->accounts_fd);
+	return ret;
+}
+
+static void close_accounts(struct fgv_vm *vm)
+{
+	close(vm->accounts_read_fd);
+	munmap(vm->accounts, sizeof(*vm->accounts));
+	close(vm->accounts_fd);
+}
+
+static int open_allowance(struct fgv_vm *vm)
+{
+	void *allowance;
+
+	vm->allowance_fd =
+		fgv_memory_create_readable("fairgv-allowance", sizeof(*vm->allowance), &allowance);
+	if (vm->allowance_fd < 0)
+		return vm->allowance_fd;
+	vm->allowance = allowance;
+	vm->allowance->memory_bytes = vm->config->memory_bytes;
+	return 0;
+}
+
+static void close_allowance(struct fgv_vm *vm)
+{
+	munmap(vm->allowance, sizeof(*vm->allowance));
+	close(vm->allowance_fd);
+}
+
+int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
+		const struct fgv_device *device)
+{
+	int ret;
+
+	*vm = (struct fgv_vm){.config = config, .device = device};
+	ret = open_allowance(vm);
+	if (ret)
+		return ret;
+	ret = open_accounts(vm);
+	if (ret)
+		goto close_allowance;
 	ret = fgv_gpusched_attach_vgpu(device->sched, (uint32_t)config->weight, &vm->vgpu);
-	if (ret) {
-		munmap(vm->accounts, sizeof(*vm->accounts));
-		close(vm->accounts_fd);
-	}
+	if (!ret)
+		return 0;
+	close_accounts(vm);
+close_allowance:
+	close_allowance(vm);
 	return ret;
 }
 
 void fgv_vm_fini(struct fgv_vm *vm)
 {
 	fgv_gpusched_detach_vgpu(vm->vgpu);
-	munmap(vm->accounts, sizeof(*vm->accounts));
-	close(vm->accounts_fd);
+	close_accounts(vm);
+	close_allowance(vm);
 }
 
 bool fgv_vm_admits(const struct fgv_vm *vm, uid_t uid)
@@ -71,7 +116,7 @@ static void store_ending(struct fgv_vm *vm, uint64_t ending)
 {
 	vm->ending = ending;
 	/* Pairs with the acquire in fgv_quota_ending(). */
-	__atomic_store_n(&vm->accounts->ending, ending, __ATOMIC_RELEASE);
+	__atomic_store_n(&vm->allowance->ending, ending, __ATOMIC_RELEASE);
 }
 
 void fgv_vm_set_ending(struct fgv_vm *vm, unsigned account)

@@ -2,7 +2,7 @@
  * A VM as it runs: who may use it, its share of a device, and the accounts of its sessions.
  *
  * Threads: the daemon's main one. The accounts are memory shared with the VM's vGPU
- * processes; see struct fgv_accounts.
+ * processes; see struct fgv_accounts. What the VM may have they can only read.
  */
 #ifndef FGV_BACKEND_VM_H
 #define FGV_BACKEND_VM_H
@@ -15,8 +15,11 @@ struct fgv_vm {
 	const struct fgv_config_vm *config;
 	const struct fgv_device *device;
 	struct fgv_gpusched_vgpu *vgpu; /* its share of the device */
+	struct fgv_allowance *allowance;
+	int allowance_fd;
 	struct fgv_accounts *accounts;
 	int accounts_fd;
+	int accounts_read_fd;	 /* by which they can only be read */
 	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
 	pid_t qemu_pid;		 /* the QEMU that is connected; 0: none */
 	uint64_t taken;		 /* a bit for each account in use */

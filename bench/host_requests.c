@@ -4,7 +4,8 @@
  * all of it but the GPU's few returns is FairGV's: bench instructions counts it.
  *
  * usage: host_requests OPERATION COUNT [ROUNDS]     one line of key=value words, with what COUNT
- * operations have cost the dispatcher in the best of the rounds (counter.h); status 2: what it knows
+ * operations have cost the dispatcher in the best of the rounds (counter.h); status 2: what it
+ * knows
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -132,9 +133,16 @@ static bool print(struct fgv_gpu *gpu, const size_t room[2])
 	return false;
 }
 
+static void costs(struct fgv_gpu *of, struct fgv_gpu_costs *costs)
+{
+	(void)of;
+	*costs = (struct fgv_gpu_costs){.granule = 4096};
+}
+
 static const struct fgv_gpu_ops ops = {
 	.name = "nothing",
 	.info = info,
+	.costs = costs,
 	.mem_alloc = mem_alloc,
 	.mem_free = mem_free,
 	.copy_in = copy_in,
@@ -183,8 +191,10 @@ static void make_grant(void)
 
 static void make_session(void)
 {
-	static struct fgv_accounts accounts = {.quota_bytes = QUOTA};
+	static const struct fgv_allowance allowance = {.memory_bytes = QUOTA};
+	static struct fgv_accounts accounts;
 
+	session.allowance = &allowance;
 	session.accounts = &accounts;
 	session.account = &accounts.sessions[0];
 	check(!fgv_session_init(&session), "the session");

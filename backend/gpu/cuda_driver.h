@@ -41,8 +41,10 @@
 	X(copy_box, cuMemcpy3DAsync)                                                               \
 	X(array_create, cuArray3DCreate)                                                           \
 	X(array_destroy, cuArrayDestroy)                                                           \
+	X(array_requirements, cuArrayGetMemoryRequirements)                                        \
 	X(mipmapped_create, cuMipmappedArrayCreate)                                                \
 	X(mipmapped_destroy, cuMipmappedArrayDestroy)                                              \
+	X(mipmapped_requirements, cuMipmappedArrayGetMemoryRequirements)                           \
 	X(mipmapped_level, cuMipmappedArrayGetLevel)                                               \
 	X(texture_create, cuTexObjectCreate)                                                       \
 	X(texture_destroy, cuTexObjectDestroy)                                                     \

@@ -80,11 +80,12 @@ void fgv_cuda_collect_now(struct cuda *cuda);
  * Text that kernels print: whether a module does, and calls for where something was seen to be
  * done, a stream empty or an event past.
  */
-/* 90 for compute capability 9.0. */
-unsigned fgv_cuda_sm(struct cuda *cuda);
 void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len);
 void fgv_cuda_flush_stream(struct cuda *cuda, CUstream stream);
 void fgv_cuda_flush_event(struct cuda *cuda, CUevent event);
+
+/* The GPU's compute capability, as 90. */
+unsigned fgv_cuda_sm(struct cuda *cuda);
 
 /* Lets a kernel have so much dynamic shared memory. */
 CUresult fgv_cuda_allow_shared(struct cuda *cuda, struct fgv_gpu_function *function,
@@ -121,6 +122,12 @@ CUresult fgv_cuda_clusters_largest(struct fgv_gpu *gpu, struct fgv_gpu_function 
 				   uint32_t shared_bytes, bool any_size, int *size);
 bool fgv_cuda_print(struct fgv_gpu *gpu, const size_t room[2]);
 
+void fgv_cuda_costs(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs);
+CUresult fgv_cuda_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			     unsigned levels, uint64_t *bytes);
+CUresult fgv_cuda_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
+			      const struct fgv_gpu_placed *placed, size_t count,
+			      struct fgv_gpu_module_cost *cost);
 CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			   struct fgv_gpu_stream *stream);
 CUresult fgv_cuda_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,

@@ -56,6 +56,21 @@ struct fgv_gpu_clusters {
 	CUclusterSchedulingPolicy policy;
 };
 
+/* What things take of the device's memory, in bytes, where that does not depend on more. */
+struct fgv_gpu_costs {
+	uint64_t granule; /* memory is taken in blocks of so much, on such a boundary */
+	uint64_t stream;
+	uint64_t event;
+	uint64_t texture;
+	uint64_t threads; /* at most at once; each of them has its local memory */
+};
+
+/* What a module takes of it. */
+struct fgv_gpu_module_cost {
+	uint64_t data; /* variables: the GPU zeroes or copies them when the module is loaded */
+	uint64_t code; /* and constants */
+};
+
 /* A device that this process has opened; each implementation's struct begins with it. */
 struct fgv_gpu {
 	const struct fgv_gpu_ops *ops;
@@ -80,6 +95,7 @@ struct fgv_gpu_ops {
 	/* Waits for nothing: the memory goes after the work queued before. @bytes as allocated. */
 	CUresult (*mem_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 	CUresult (*mem_info)(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
+	void (*costs)(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs);
 	/*
 	 * Makes memory of this process fit for copies that are truly asynchronous, and lets
 	 * kernels use it at its own address. Before it is taken back no work may use it.
@@ -115,6 +131,9 @@ struct fgv_gpu_ops {
 	CUresult (*copy_box)(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			     struct fgv_gpu_stream *stream);
 
+	/* What array_create() would take, or more; *bytes was what its texels take. */
+	CUresult (*array_cost)(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			       unsigned levels, uint64_t *bytes);
 	/* @levels: 0, or how many mipmap levels it shall have at least one of. */
 	CUresult (*array_create)(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 				 unsigned levels, struct fgv_gpu_array **array);
@@ -141,6 +160,13 @@ struct fgv_gpu_ops {
 	CUresult (*texture_linear_width)(struct fgv_gpu *gpu, CUarray_format format,
 					 unsigned channels, size_t *texels);
 
+	/*
+	 * What loading @image, with @count variables @placed (see below), would take, or more.
+	 * The device is not asked and takes nothing.
+	 */
+	CUresult (*module_cost)(struct fgv_gpu *gpu, const void *image, size_t len,
+				const struct fgv_gpu_placed *placed, size_t count,
+				struct fgv_gpu_module_cost *cost);
 	/*
 	 * @image: fat binary containers one after another, or PTX or machine code by itself;
 	 * private memory of this process, with a NUL behind it.

@@ -147,6 +147,22 @@ static CUresult soft_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_
 	return CUDA_SUCCESS;
 }
 
+/* Streams and the like take this process's memory, of which a soft GPU's is made. */
+static void soft_costs(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs)
+{
+	struct soft *soft = (struct soft *)gpu;
+
+	*costs = (struct fgv_gpu_costs){
+		.granule = SOFTGPU_GRANULE,
+		.stream = 256,
+		.event = 128,
+		.texture = 256,
+		.threads = (uint64_t)attribute_of(soft, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
+			   (uint64_t)attribute_of(
+				   soft, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+	};
+}
+
 static CUresult soft_host_register(struct fgv_gpu *gpu, void *base, size_t bytes)
 {
 	return softgpu_host_register(gpu_of(gpu), base, bytes);
@@ -451,6 +467,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.mem_alloc = soft_mem_alloc,
 	.mem_free = soft_mem_free,
 	.mem_info = soft_mem_info,
+	.costs = soft_costs,
 	.host_register = soft_host_register,
 	.host_unregister = soft_host_unregister,
 	.copy_in = soft_copy_in,
@@ -461,6 +478,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.fill_rows = soft_fill_rows,
 	.box_in = fgv_soft_box_in,
 	.copy_box = fgv_soft_copy_box,
+	.array_cost = fgv_soft_array_cost,
 	.array_create = fgv_soft_array_create,
 	.array_destroy = fgv_soft_array_destroy,
 	.array_level = fgv_soft_array_level,
@@ -468,6 +486,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.surface_create = fgv_soft_surface_create,
 	.texture_destroy = fgv_soft_texture_destroy,
 	.texture_linear_width = fgv_soft_texture_linear_width,
+	.module_cost = fgv_soft_module_cost,
 	.module_load = fgv_soft_module_load,
 	.module_load_placed = fgv_soft_module_load_placed,
 	.module_managed = fgv_soft_module_managed,

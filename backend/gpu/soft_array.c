@@ -4,6 +4,8 @@
  */
 #include "backend/gpu/soft_internal.h"
 
+#include "common/util.h"
+
 static struct softgpu_array *array_of(struct fgv_gpu_array *array)
 {
 	return (struct softgpu_array *)array;
@@ -19,6 +21,17 @@ CUresult fgv_soft_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			   struct fgv_gpu_stream *stream)
 {
 	return softgpu_copy_box(gpu_of(gpu), box, 0, stream_of(stream));
+}
+
+/* Its texels, without gaps, in an allocation of their own. */
+CUresult fgv_soft_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			     unsigned levels, uint64_t *bytes)
+{
+	(void)gpu;
+	(void)wanted;
+	(void)levels;
+	*bytes = fgv_align_up(*bytes, SOFTGPU_GRANULE);
+	return CUDA_SUCCESS;
 }
 
 CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,

@@ -39,6 +39,11 @@ CUresult fgv_soft_box_in(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			 struct fgv_gpu_stream *stream);
 CUresult fgv_soft_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			   struct fgv_gpu_stream *stream);
+CUresult fgv_soft_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
+			      const struct fgv_gpu_placed *placed, size_t count,
+			      struct fgv_gpu_module_cost *cost);
+CUresult fgv_soft_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
+			     unsigned levels, uint64_t *bytes);
 CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 			       unsigned levels, struct fgv_gpu_array **array);
 CUresult fgv_soft_array_destroy(struct fgv_gpu *gpu, struct fgv_gpu_array *array, unsigned levels,

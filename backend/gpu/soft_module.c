@@ -3,6 +3,7 @@
  */
 #include "backend/gpu/soft_internal.h"
 
+#include "backend/gpu/image_cost.h"
 #include "backend/gpu/placed.h"
 
 /* Loads @texts, which then are gone. */
@@ -29,6 +30,14 @@ static CUresult load_text(struct fgv_gpu *gpu, const char *text, char *log, size
 
 	*module = (struct fgv_gpu_module *)made;
 	return status;
+}
+
+CUresult fgv_soft_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
+			      const struct fgv_gpu_placed *placed, size_t count,
+			      struct fgv_gpu_module_cost *cost)
+{
+	(void)gpu;
+	return fgv_image_cost(image, len, FGV_FATBIN_ANY_SM, placed, count, cost);
 }
 
 CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,

@@ -53,19 +53,21 @@ CUresult fgv_do_device_info(struct fgv_session *session, struct fgv_request *req
 	if (status != CUDA_SUCCESS)
 		return status;
 	info.devices = 1;
-	info.memory_bytes = fgv_min_u64(info.memory_bytes, session->accounts->quota_bytes);
+	info.memory_bytes = fgv_min_u64(info.memory_bytes, session->allowance->memory_bytes);
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(withheld); i++)
 		info.attributes[withheld[i]] = 0;
 	memcpy(in->info, &info, sizeof(info));
 	return CUDA_SUCCESS;
 }
 
-/* Allocates what has been charged to the VM. */
-static CUresult allocate(struct fgv_session *session, uint64_t bytes, uint64_t *address)
+/* Allocates, where the VM has room for it wherever it will lie. */
+static CUresult allocate(struct fgv_session *session, uint64_t bytes, struct fgv_charge *ahead,
+			 uint64_t *address)
 {
 	struct fgv_gpu *gpu = session->gpu;
 	CUresult status = gpu->ops->mem_alloc(gpu, bytes, address);
 
+	fgv_quota_release(&session->quota, ahead);
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (fgv_quota_add(&session->quota, *address, bytes) < 0) {
@@ -79,18 +81,17 @@ CUresult fgv_do_mem_alloc(struct fgv_session *session, struct fgv_request *reque
 			  const struct fgv_mem_alloc_in *in, struct fgv_mem_alloc_out *out)
 {
 	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_charge ahead = {0};
 
 	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (in->size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_quota_take(&session->quota, in->size) < 0)
+	/* Not more than a few blocks can be taken that the VM then proves to have no room for. */
+	if (fgv_quota_reserve(&session->quota, &ahead, in->size) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = allocate(session, in->size, &out->address);
-	if (status != CUDA_SUCCESS)
-		fgv_quota_give(&session->quota, in->size);
-	return status;
+	return allocate(session, in->size, &ahead, &out->address);
 }
 
 CUresult fgv_do_mem_free(struct fgv_session *session, struct fgv_request *request,
@@ -116,7 +117,7 @@ CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *reques
 	/* What an ending session has can be had: who asks for it waits (room.h). */
 	free_bytes = fgv_min_u64(free_bytes + fgv_quota_returning(&session->quota), total_bytes);
 	out->free = fgv_min_u64(free_bytes, fgv_quota_left(&session->quota));
-	out->total = fgv_min_u64(total_bytes, session->accounts->quota_bytes);
+	out->total = fgv_min_u64(total_bytes, session->allowance->memory_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -249,6 +250,12 @@ static CUresult begin_launch(struct fgv_session *session, struct fgv_request *re
 	const struct fgv_object *function = in->function;
 	const uint8_t *arg = in->args;
 
+	if (function->function.local_bytes > session->local_bytes) {
+		CUresult status = fgv_session_grow_local(session, function->function.local_bytes);
+
+		if (status != CUDA_SUCCESS)
+			return status;
+	}
 	fgv_account_add(&session->account->launches, 1);
 	if (in->param_count != function->function.param_count ||
 	    in->args_len != function->function.args_len)

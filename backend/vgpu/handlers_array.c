@@ -161,7 +161,7 @@ CUresult fgv_do_box_out(struct fgv_session *session, struct fgv_request *request
 	return fgv_session_await_fence(session, request, fence, 0);
 }
 
-/* What an array with its levels is charged; false where it could not exist. */
+/* What the texels of an array take, with its levels; false where it could not exist. */
 static bool array_bytes(const struct fgv_array_create_in *in, unsigned texel_bytes, uint64_t *bytes)
 {
 	*bytes = 0;
@@ -176,10 +176,11 @@ static bool array_bytes(const struct fgv_array_create_in *in, unsigned texel_byt
 	return true;
 }
 
+/* Charged is what the GPU says that it takes; the texels are the least. */
 static CUresult create(struct fgv_session *session, const struct fgv_array_create_in *in,
-		       uint64_t bytes, struct fgv_object **array)
+		       uint64_t texel_bytes, uint32_t *handle)
 {
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {
+	const CUDA_ARRAY3D_DESCRIPTOR wanted = {
 		.Width = in->size[0],
 		.Height = in->size[1],
 		.Depth = in->size[2],
@@ -188,19 +189,22 @@ static CUresult create(struct fgv_session *session, const struct fgv_array_creat
 		.Flags = in->flags,
 	};
 	struct fgv_gpu *gpu = session->gpu;
-	struct fgv_gpu_array *made;
-	CUresult status = gpu->ops->array_create(gpu, &wanted, in->levels, &made);
+	struct fgv_object *array;
+	uint64_t bytes = texel_bytes;
+	CUresult status = gpu->ops->array_cost(gpu, &wanted, in->levels, &bytes);
 
+	if (status == CUDA_SUCCESS)
+		status = fgv_session_add(session, FGV_KIND_ARRAY, fgv_max_u64(bytes, texel_bytes),
+					 &array);
 	if (status != CUDA_SUCCESS)
 		return status;
-	*array = fgv_handles_add(&session->handles, FGV_KIND_ARRAY);
-	if (!*array) {
-		gpu->ops->array_destroy(gpu, made, in->levels, bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = gpu->ops->array_create(gpu, &wanted, in->levels, &array->array.gpu);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_abandon(session, array);
+		return status;
 	}
-	(*array)->array.gpu = made;
-	(*array)->array.bytes = bytes;
-	(*array)->array.levels_count = in->levels;
+	array->array.levels_count = in->levels;
+	*handle = array->handle;
 	return CUDA_SUCCESS;
 }
 
@@ -209,7 +213,6 @@ CUresult fgv_do_array_create(struct fgv_session *session, struct fgv_request *re
 {
 	unsigned texel_bytes = fgv_texel_bytes(in->format, in->channels);
 	CUresult status = fgv_session_take_deferred(session);
-	struct fgv_object *array;
 	uint64_t bytes;
 
 	(void)request;
@@ -219,21 +222,14 @@ CUresult fgv_do_array_create(struct fgv_session *session, struct fgv_request *re
 	    in->levels > fgv_texel_levels_max(in->size, in->flags) ||
 	    !array_bytes(in, texel_bytes, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_quota_take(&session->quota, bytes) < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = create(session, in, bytes, &array);
-	if (status != CUDA_SUCCESS)
-		fgv_quota_give(&session->quota, bytes);
-	else
-		out->array = array->handle;
-	return status;
+	return create(session, in, bytes, &out->array);
 }
 
 CUresult fgv_do_array_destroy(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_array_destroy_in *in)
 {
 	(void)request;
-	if (!in->array || !in->array->array.bytes)
+	if (!in->array || in->array->array.is_part)
 		return CUDA_ERROR_INVALID_HANDLE;
 	return fgv_session_remove(session, in->array);
 }
@@ -258,6 +254,7 @@ CUresult fgv_do_array_level(struct fgv_session *session, struct fgv_request *req
 	if (!part)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	part->array.gpu = found;
+	part->array.is_part = true;
 	part->array.levels = in->array->array.levels;
 	in->array->array.levels = part;
 	out->part = part->handle;

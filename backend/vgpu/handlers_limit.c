@@ -19,23 +19,12 @@ CUresult fgv_do_limit_get(struct fgv_session *session, struct fgv_request *reque
 	return status;
 }
 
-static uint64_t attribute(struct fgv_session *session, CUdevice_attribute attribute)
-{
-	struct fgv_device_info info;
-
-	if (session->gpu->ops->info(session->gpu, &info) != CUDA_SUCCESS)
-		return 0;
-	return info.attributes[attribute] < 0 ? 0 : (uint64_t)info.attributes[attribute];
-}
-
 /* How many times @limit's value is taken of the device's memory; 0: not at all. */
-static uint64_t factor_of(struct fgv_session *session, CUlimit limit)
+static uint64_t factor_of(const struct fgv_session *session, CUlimit limit)
 {
 	switch (limit) {
 	case CU_LIMIT_STACK_SIZE:
-		/* For every thread that can be there at once. */
-		return attribute(session, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
-		       attribute(session, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+		return session->costs.threads;
 	case CU_LIMIT_PRINTF_FIFO_SIZE:
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 		return 1;
@@ -72,30 +61,54 @@ static CUresult open_account(struct fgv_session *session, CUlimit which, struct 
 	return status;
 }
 
+/*
+ * The stack is what a thread's local memory is made of: the GPU keeps as much as the largest kernel
+ * so far has needed, or as the limit says.
+ */
+static uint64_t value_to_pay(const struct fgv_session *session, CUlimit which, uint64_t value)
+{
+	return which == CU_LIMIT_STACK_SIZE ? fgv_max_u64(value, session->local_bytes) : value;
+}
+
+CUresult fgv_session_grow_local(struct fgv_session *session, uint32_t bytes)
+{
+	struct fgv_limit *limit;
+	size_t stack = 0;
+	CUresult status = open_account(session, CU_LIMIT_STACK_SIZE, &limit);
+
+	if (status == CUDA_SUCCESS)
+		status = session->gpu->ops->limit_get(session->gpu, CU_LIMIT_STACK_SIZE, &stack);
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (fgv_quota_charge(&session->quota, &limit->charge,
+			     price(limit, fgv_max_u64(stack, bytes))) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	session->local_bytes = bytes;
+	return CUDA_SUCCESS;
+}
+
 CUresult fgv_do_limit_set(struct fgv_session *session, struct fgv_request *request,
 			  const struct fgv_limit_set_in *in)
 {
+	CUlimit which = (CUlimit)in->limit;
 	struct fgv_limit *limit;
+	struct fgv_charge before;
 	CUresult status;
 	uint64_t cost;
 
 	(void)request;
 	if (in->limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	status = open_account(session, (CUlimit)in->limit, &limit);
+	status = open_account(session, which, &limit);
 	if (status != CUDA_SUCCESS)
 		return status;
-	cost = price(limit, in->value);
-	if (cost > limit->charged && fgv_quota_take(&session->quota, cost - limit->charged) < 0)
+	before = limit->charge;
+	cost = price(limit, value_to_pay(session, which, in->value));
+	/* More is charged before the driver takes it, less when it has given it back. */
+	if (fgv_quota_charge(&session->quota, &limit->charge, fgv_max_u64(cost, before.bytes)) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = session->gpu->ops->limit_set(session->gpu, (CUlimit)in->limit, in->value);
-	if (status != CUDA_SUCCESS) {
-		if (cost > limit->charged)
-			fgv_quota_give(&session->quota, cost - limit->charged);
-		return status;
-	}
-	if (cost < limit->charged)
-		fgv_quota_give(&session->quota, limit->charged - cost);
-	limit->charged = cost;
-	return CUDA_SUCCESS;
+	status = session->gpu->ops->limit_set(session->gpu, which, in->value);
+	fgv_quota_charge(&session->quota, &limit->charge,
+			 status == CUDA_SUCCESS ? cost : before.bytes);
+	return status;
 }

@@ -41,20 +41,28 @@ static CUresult load_on_gpu(struct fgv_session *session, const struct loading *w
 	return status;
 }
 
+/* Charges for the module before the driver takes any memory for it. */
 static CUresult load(struct fgv_session *session, const struct loading *what, uint32_t *handle)
 {
-	struct fgv_gpu_module *loaded;
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_gpu_module_cost cost;
 	struct fgv_object *object;
-	CUresult status = load_on_gpu(session, what, &loaded);
+	uint64_t bytes;
+	CUresult status = gpu->ops->module_cost(gpu, what->image, what->len, what->placed,
+						what->placed_count, &cost);
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	object = fgv_handles_add(&session->handles, FGV_KIND_MODULE);
-	if (!object) {
-		session->gpu->ops->module_unload(session->gpu, loaded);
+	if (__builtin_add_overflow(cost.data, cost.code, &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = fgv_session_add(session, FGV_KIND_MODULE, bytes, &object);
+	if (status != CUDA_SUCCESS)
+		return status;
+	status = load_on_gpu(session, what, &object->module.gpu);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_abandon(session, object);
+		return status;
 	}
-	object->module.gpu = loaded;
 	object->module.image_bytes = what->len;
 	session->image_bytes += what->len;
 	*handle = object->handle;
@@ -199,6 +207,17 @@ static CUresult read_params(struct fgv_session *session, struct fgv_object *func
 	return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;
 }
 
+/* Without it, it could not be charged for. */
+static CUresult read_local(struct fgv_gpu *gpu, struct fgv_object *function)
+{
+	int bytes = 0;
+	CUresult status = gpu->ops->function_attribute(gpu, function->function.gpu,
+						       CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &bytes);
+
+	function->function.local_bytes = bytes > 0 ? (uint32_t)bytes : 0;
+	return status;
+}
+
 static CUresult write_offsets(struct fgv_gpu *gpu, const struct fgv_object *function, uint8_t *to)
 {
 	CUresult status = CUDA_SUCCESS;
@@ -223,7 +242,7 @@ static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *functio
 
 	if (info_len < sizeof(head) + 2 * sizes_len)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* What a driver does not know yet stays 0. */
+	/* What a driver does not know stays 0. */
 	for (int i = 0; i < FGV_FUNCTION_ATTRIBUTES; i++)
 		gpu->ops->function_attribute(gpu, function->function.gpu, (CUfunction_attribute)i,
 					     &head.attributes[i]);
@@ -255,6 +274,8 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->function.gpu = found;
 	status = read_params(session, object);
+	if (status == CUDA_SUCCESS)
+		status = read_local(gpu, object);
 	if (status == CUDA_SUCCESS)
 		status = write_info(gpu, object, in->info, in->info_len, &out->info_len);
 	if (status != CUDA_SUCCESS) {

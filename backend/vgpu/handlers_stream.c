@@ -14,21 +14,19 @@ CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *r
 			      struct fgv_stream_create_out *out)
 {
 	struct fgv_gpu *gpu = session->gpu;
-	struct fgv_gpu_stream *stream;
 	struct fgv_object *object;
 	CUresult status = fgv_session_take_deferred(session);
 
 	(void)request;
 	if (status == CUDA_SUCCESS)
-		status = gpu->ops->stream_create(gpu, in->flags, in->priority, &stream);
+		status = fgv_session_add(session, FGV_KIND_STREAM, session->costs.stream, &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	object = fgv_handles_add(&session->handles, FGV_KIND_STREAM);
-	if (!object) {
-		gpu->ops->stream_destroy(gpu, stream);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = gpu->ops->stream_create(gpu, in->flags, in->priority, &object->stream);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_abandon(session, object);
+		return status;
 	}
-	object->stream = stream;
 	object->is_blocking = !(in->flags & CU_STREAM_NON_BLOCKING);
 	out->stream = object->handle;
 	return CUDA_SUCCESS;
@@ -83,21 +81,19 @@ CUresult fgv_do_event_create(struct fgv_session *session, struct fgv_request *re
 			     const struct fgv_event_create_in *in, struct fgv_event_create_out *out)
 {
 	struct fgv_gpu *gpu = session->gpu;
-	struct fgv_gpu_event *event;
 	struct fgv_object *object;
 	CUresult status = fgv_session_take_deferred(session);
 
 	(void)request;
 	if (status == CUDA_SUCCESS)
-		status = gpu->ops->event_create(gpu, in->flags, &event);
+		status = fgv_session_add(session, FGV_KIND_EVENT, session->costs.event, &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	object = fgv_handles_add(&session->handles, FGV_KIND_EVENT);
-	if (!object) {
-		gpu->ops->event_destroy(gpu, event);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = gpu->ops->event_create(gpu, in->flags, &object->event);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_abandon(session, object);
+		return status;
 	}
-	object->event = event;
 	out->event = object->handle;
 	return CUDA_SUCCESS;
 }

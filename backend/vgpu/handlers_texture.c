@@ -83,11 +83,13 @@ static bool set_view(CUDA_RESOURCE_VIEW_DESC *view, const struct fgv_texture_cre
 /* An object for @number; what it was made of may go before it does. */
 static CUresult add(struct fgv_session *session, uint64_t number, bool is_surface, uint32_t *handle)
 {
-	struct fgv_object *object = fgv_handles_add(&session->handles, FGV_KIND_TEXTURE);
+	struct fgv_object *object;
+	CUresult status =
+		fgv_session_add(session, FGV_KIND_TEXTURE, session->costs.texture, &object);
 
-	if (!object) {
+	if (status != CUDA_SUCCESS) {
 		session->gpu->ops->texture_destroy(session->gpu, number, is_surface);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return status;
 	}
 	object->texture.number = number;
 	object->texture.is_surface = is_surface;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
+#include "backend/vgpu/quota.h"
 
 /* Of one session at a time. */
 #define FGV_MODULES_MAX	  4096
@@ -28,6 +29,7 @@ struct fgv_object {
 	enum fgv_kind kind;
 	uint32_t handle; /* 0 once it is removed */
 	uint32_t refs;
+	struct fgv_charge charge; /* what it takes of the GPU's memory */
 	union {
 		struct {
 			struct fgv_gpu_module *gpu;
@@ -38,7 +40,8 @@ struct fgv_object {
 			struct fgv_gpu_function *gpu;
 			struct fgv_object *next; /* of the same module */
 			uint32_t param_count;
-			uint32_t args_len; /* of all parameters, each padded to 8 */
+			uint32_t args_len;    /* of all parameters, each padded to 8 */
+			uint32_t local_bytes; /* of each thread */
 			uint32_t *param_sizes;
 		} function;
 		struct fgv_gpu_stream *stream;
@@ -46,8 +49,8 @@ struct fgv_object {
 		struct {
 			struct fgv_gpu_array *gpu;
 			struct fgv_object *levels; /* that were asked for; of one, the next */
-			uint64_t bytes;		   /* as charged; 0: a level of another */
 			uint32_t levels_count;	   /* 0: not mipmapped */
+			bool is_part;		   /* a level of another */
 		} array;
 		struct {
 			uint64_t number; /* what kernels get */

@@ -73,21 +73,44 @@ static void window_fini(struct fgv_session *session)
 	fgv_window_unmap(&session->window);
 }
 
-static CUresult accounts_init(struct fgv_session *session)
+/* Maps @len bytes at @off of descriptor number @which, which is closed then; NULL and errno. */
+static void *map_once(struct fgv_session *session, enum fgv_setup_fd which, size_t len, off_t off,
+		      int protection)
 {
-	if (session->setup.account >= FGV_SESSIONS_MAX)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the account", -EINVAL);
-	session->accounts =
-		map_shared(session->fds[FGV_SETUP_ACCOUNTS], sizeof(*session->accounts));
-	if (!session->accounts)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the accounts", -errno);
-	session->account = &session->accounts->sessions[session->setup.account];
-	return CUDA_SUCCESS;
+	void *base = mmap(NULL, len, protection, MAP_SHARED, session->fds[which], off);
+
+	close(session->fds[which]);
+	session->fds[which] = -1;
+	return base == MAP_FAILED ? NULL : base;
 }
 
 static void accounts_fini(struct fgv_session *session)
 {
-	munmap(session->accounts, sizeof(*session->accounts));
+	if (session->account)
+		munmap(session->account, sizeof(*session->account));
+	if (session->accounts)
+		munmap((void *)session->accounts, sizeof(*session->accounts));
+	if (session->allowance)
+		munmap((void *)session->allowance, sizeof(*session->allowance));
+}
+
+/* Of all this process can write its own account alone, and it keeps no descriptor of any. */
+static CUresult accounts_init(struct fgv_session *session)
+{
+	size_t own = session->setup.account * sizeof(struct fgv_account);
+
+	if (session->setup.account >= FGV_SESSIONS_MAX)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the account", -EINVAL);
+	session->allowance =
+		map_once(session, FGV_SETUP_ALLOWANCE, sizeof(*session->allowance), 0, PROT_READ);
+	session->accounts =
+		map_once(session, FGV_SETUP_ACCOUNTS, sizeof(*session->accounts), 0, PROT_READ);
+	session->account = map_once(session, FGV_SETUP_ACCOUNT, sizeof(*session->account),
+				    (off_t)own, PROT_READ | PROT_WRITE);
+	if (session->allowance && session->accounts && session->account)
+		return CUDA_SUCCESS;
+	accounts_fini(session);
+	return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the accounts", -errno);
 }
 
 static CUresult gate_init(struct fgv_session *session)
@@ -175,6 +198,12 @@ static CUresult session_init(struct fgv_session *session)
 {
 	int err = fgv_session_init(session);
 
+	if (err == -EDQUOT) {
+		snprintf(session->reason, sizeof(session->reason),
+			 "VM %s has no GPU memory left for the context of another program",
+			 session->setup.vm);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OUT_OF_MEMORY, "the session", err);
 	return CUDA_SUCCESS;

@@ -1,6 +1,5 @@
 /*
- * The quota and the tree of allocations. Allocations are charged in GRANULES, about
- * what the smallest one costs on a GPU.
+ * The quota and the tree of allocations.
  */
 #include "backend/vgpu/quota.h"
 
@@ -8,7 +7,8 @@
 #include <stdlib.h>
 #include "common/util.h"
 
-#define GRANULE 512u
+/* Blocks at the ends of an allocation, which it may share with its neighbours. */
+#define ENDS 2
 
 struct fgv_allocation {
 	RB_ENTRY(fgv_allocation) node;
@@ -25,12 +25,17 @@ static int compare(const struct fgv_allocation *a, const struct fgv_allocation *
 RB_GENERATE_INTERNAL(fgv_allocation_tree, fgv_allocation, node, compare,
 		     __attribute__((unused)) static)
 
-void fgv_quota_init(struct fgv_quota *quota, struct fgv_accounts *accounts, uint32_t index)
+void fgv_quota_init(struct fgv_quota *quota, const struct fgv_allowance *allowance,
+		    const struct fgv_accounts *accounts, struct fgv_account *own, uint32_t index,
+		    uint64_t granule)
 {
-	quota->accounts = accounts;
-	quota->own = &accounts->sessions[index];
-	quota->count = 0;
-	quota->refused = 0;
+	*quota = (struct fgv_quota){
+		.allowance = allowance,
+		.accounts = accounts,
+		.own = own,
+		.own_bit = UINT64_C(1) << index,
+		.granule = granule,
+	};
 	RB_INIT(&quota->allocations);
 }
 
@@ -46,6 +51,11 @@ static uint64_t load_use(const struct fgv_account *account)
 	return __atomic_load_n(&account->memory_bytes, __ATOMIC_SEQ_CST);
 }
 
+static uint64_t limit_of(const struct fgv_quota *quota)
+{
+	return __atomic_load_n(&quota->allowance->memory_bytes, __ATOMIC_RELAXED);
+}
+
 void fgv_quota_fini(struct fgv_quota *quota)
 {
 	struct fgv_allocation *at, *next;
@@ -55,17 +65,18 @@ void fgv_quota_fini(struct fgv_quota *quota)
 		RB_REMOVE(fgv_allocation_tree, &quota->allocations, at);
 		free(at);
 	}
+	quota->blocks = (struct fgv_charge){0};
 	quota->count = 0;
 	store_own(quota, 0);
 }
 
 /*
- * Of all sessions but those in @without; what is more than the quota counts as UINT64_MAX, so
- * it can't overflow.
+ * Of all sessions but those in @without; more than @limit is UINT64_MAX, so that it can't
+ * overflow.
  */
-static uint64_t sum_use(const struct fgv_quota *quota, uint64_t without)
+static uint64_t sum_use(const struct fgv_quota *quota, uint64_t limit, uint64_t without)
 {
-	uint64_t limit = quota->accounts->quota_bytes, sum = 0;
+	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
 		uint64_t use = load_use(&quota->accounts->sessions[i]);
@@ -79,26 +90,70 @@ static uint64_t sum_use(const struct fgv_quota *quota, uint64_t without)
 	return sum;
 }
 
-int fgv_quota_take(struct fgv_quota *quota, uint64_t bytes)
+int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
 {
-	uint64_t before = load_use(quota->own);
+	uint64_t before = load_use(quota->own), limit = limit_of(quota), after;
 
+	if (bytes <= charge->bytes) {
+		store_own(quota, before - (charge->bytes - bytes));
+		charge->bytes = bytes;
+		return 0;
+	}
 	quota->refused = UINT64_MAX;
-	if (quota->count >= FGV_ALLOCATIONS_MAX || bytes > quota->accounts->quota_bytes)
+	if (__builtin_add_overflow(before, bytes - charge->bytes, &after) || after > limit)
 		return -ENOMEM;
-	quota->refused = bytes;
-	store_own(quota, before + fgv_align_up(bytes, GRANULE));
-	if (sum_use(quota, 0) > quota->accounts->quota_bytes) {
+	quota->refused = bytes - charge->bytes;
+	store_own(quota, after);
+	if (sum_use(quota, limit, 0) > limit) {
 		store_own(quota, before);
 		return -ENOMEM;
 	}
 	quota->refused = 0;
+	charge->bytes = bytes;
 	return 0;
 }
 
-void fgv_quota_give(struct fgv_quota *quota, uint64_t bytes)
+int fgv_quota_reserve(struct fgv_quota *quota, struct fgv_charge *ahead, uint64_t bytes)
 {
-	store_own(quota, load_use(quota->own) - fgv_align_up(bytes, GRANULE));
+	uint64_t blocks = bytes / quota->granule + (bytes % quota->granule != 0);
+
+	quota->refused = UINT64_MAX;
+	if (quota->count >= FGV_ALLOCATIONS_MAX || bytes > limit_of(quota))
+		return -ENOMEM;
+	blocks -= fgv_min_u64(blocks, ENDS);
+	return fgv_quota_charge(quota, ahead, blocks * quota->granule);
+}
+
+static uint64_t first_block(const struct fgv_quota *quota, const struct fgv_allocation *allocation)
+{
+	return allocation->address / quota->granule;
+}
+
+static uint64_t last_block(const struct fgv_quota *quota, const struct fgv_allocation *allocation)
+{
+	return (allocation->address + allocation->bytes - 1) / quota->granule;
+}
+
+/* What @allocation, which is in the tree, has to itself: blocks with nothing else in them. */
+static uint64_t own_bytes(const struct fgv_quota *quota, struct fgv_allocation *allocation)
+{
+	const struct fgv_allocation *before, *after;
+	uint64_t first = first_block(quota, allocation), last = last_block(quota, allocation);
+
+	before = RB_PREV(fgv_allocation_tree, &quota->allocations, allocation);
+	after = RB_NEXT(fgv_allocation_tree, &quota->allocations, allocation);
+	if (before && last_block(quota, before) == first)
+		first++;
+	if (after && first_block(quota, after) == last && first <= last)
+		last--;
+	return (last + 1 - first) * quota->granule;
+}
+
+static void forget(struct fgv_quota *quota, struct fgv_allocation *allocation)
+{
+	RB_REMOVE(fgv_allocation_tree, &quota->allocations, allocation);
+	free(allocation);
+	quota->count--;
 }
 
 int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes)
@@ -107,13 +162,17 @@ int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes)
 
 	if (!made)
 		return -ENOMEM;
-	made->address = address;
-	made->bytes = bytes;
+	*made = (struct fgv_allocation){.address = address, .bytes = bytes};
 	if (RB_INSERT(fgv_allocation_tree, &quota->allocations, made)) {
 		free(made);
 		return -EEXIST;
 	}
 	quota->count++;
+	if (fgv_quota_charge(quota, &quota->blocks, quota->blocks.bytes + own_bytes(quota, made)) <
+	    0) {
+		forget(quota, made);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -124,44 +183,35 @@ int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes)
 
 	if (!found)
 		return -ENOENT;
-	RB_REMOVE(fgv_allocation_tree, &quota->allocations, found);
 	*bytes = found->bytes;
-	free(found);
-	quota->count--;
-	fgv_quota_give(quota, *bytes);
+	fgv_quota_charge(quota, &quota->blocks, quota->blocks.bytes - own_bytes(quota, found));
+	forget(quota, found);
 	return 0;
-}
-
-static uint64_t own_bit(const struct fgv_quota *quota)
-{
-	return UINT64_C(1) << (quota->own - quota->accounts->sessions);
 }
 
 uint64_t fgv_quota_ending(const struct fgv_quota *quota)
 {
 	/* Pairs with the daemon's release: of what is not marked any more nothing is charged. */
-	uint64_t ending = __atomic_load_n(&quota->accounts->ending, __ATOMIC_ACQUIRE);
+	uint64_t ending = __atomic_load_n(&quota->allowance->ending, __ATOMIC_ACQUIRE);
 
-	return ending & ~own_bit(quota);
+	return ending & ~quota->own_bit;
 }
 
 bool fgv_quota_others(const struct fgv_quota *quota)
 {
-	return sum_use(quota, own_bit(quota)) > 0;
+	return sum_use(quota, limit_of(quota), quota->own_bit) > 0;
 }
 
 static uint64_t left_without(const struct fgv_quota *quota, uint64_t without)
 {
-	uint64_t use = sum_use(quota, without);
+	uint64_t limit = limit_of(quota);
 
-	return quota->accounts->quota_bytes - fgv_min_u64(use, quota->accounts->quota_bytes);
+	return limit - fgv_min_u64(sum_use(quota, limit, without), limit);
 }
 
 bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without)
 {
-	uint64_t left = left_without(quota, without & ~own_bit(quota));
-
-	return bytes <= left && fgv_align_up(bytes, GRANULE) <= left;
+	return bytes <= left_without(quota, without & ~quota->own_bit);
 }
 
 uint64_t fgv_quota_left(const struct fgv_quota *quota)

@@ -1,9 +1,14 @@
 /*
- * Device memory of a session: what it has allocated, and its VM's quota.
+ * Device memory of a session: what it has allocated, what else it is charged, and its VM's quota.
  *
- * The VM's use is the sum over the accounts of its sessions (backend/shared.h). A
- * session adds first and looks second, so of two that race for the last bytes at least
- * one sees the other; both may then fail.
+ * Whatever takes device memory has a struct fgv_charge, which fgv_quota_charge() alone changes: so
+ * what is given back is what was taken, however often a charge grows and shrinks. Allocations
+ * share one: the GPU hands out memory in blocks of a granule, and the session is charged for the
+ * blocks in which it has anything.
+ *
+ * The VM's use is the sum over the accounts of its sessions (backend/shared.h). A session adds
+ * first and looks second, so of two that race for the last bytes at least one sees the other; both
+ * may then fail.
  *
  * Threads: the dispatcher's. Other processes change the other accounts meanwhile.
  */
@@ -19,28 +24,49 @@
 struct fgv_allocation;
 RB_HEAD(fgv_allocation_tree, fgv_allocation);
 
-struct fgv_quota {
-	struct fgv_accounts *accounts;
-	struct fgv_account *own;
-	struct fgv_allocation_tree allocations;
-	uint32_t count;
-	uint64_t refused; /* bytes of the last charge, if it was refused; 0: it was not */
+/* What one thing takes of the quota; all zero: nothing. */
+struct fgv_charge {
+	uint64_t bytes;
 };
 
-/* @accounts stays mapped; @index is below FGV_SESSIONS_MAX. */
-void fgv_quota_init(struct fgv_quota *quota, struct fgv_accounts *accounts, uint32_t index);
+struct fgv_quota {
+	const struct fgv_allowance *allowance;
+	const struct fgv_accounts *accounts;
+	struct fgv_account *own;
+	uint64_t own_bit; /* among the VM's sessions */
+	uint64_t granule;
+	struct fgv_allocation_tree allocations;
+	struct fgv_charge blocks; /* of all allocations */
+	uint32_t count;
+	/* Of the last charge that was to grow, by how much, if it was refused; UINT64_MAX: for good. */
+	uint64_t refused;
+};
+
+/*
+ * All stay mapped. @own is number @index of @accounts, which need not be writable. @granule: bytes.
+ */
+void fgv_quota_init(struct fgv_quota *quota, const struct fgv_allowance *allowance,
+		    const struct fgv_accounts *accounts, struct fgv_account *own, uint32_t index,
+		    uint64_t granule);
 /* Frees the bookkeeping and clears what the account says is in use. */
 void fgv_quota_fini(struct fgv_quota *quota);
 
 /*
- * Charges the VM with an allocation of @bytes that is about to be made. 0, or -ENOMEM
- * where the quota or the number of allocations would be exceeded.
+ * Makes @charge one of @bytes. 0, or -ENOMEM with nothing changed where the quota would be
+ * exceeded, which never happens to a charge that shrinks.
  */
-int fgv_quota_take(struct fgv_quota *quota, uint64_t bytes);
-/* Takes that back. */
-void fgv_quota_give(struct fgv_quota *quota, uint64_t bytes);
+int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes);
+static inline void fgv_quota_release(struct fgv_quota *quota, struct fgv_charge *charge)
+{
+	fgv_quota_charge(quota, charge, 0);
+}
 
-/* Remembers an allocation that was charged. 0, -EEXIST or -ENOMEM. */
+/*
+ * Charges @ahead with what an allocation of @bytes takes at least, wherever it will lie, before
+ * it is made. -ENOMEM where the quota or the number of allocations would be exceeded.
+ */
+int fgv_quota_reserve(struct fgv_quota *quota, struct fgv_charge *ahead, uint64_t bytes);
+/* Remembers an allocation, and charges it. 0, -EEXIST or -ENOMEM. */
 int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes);
 /* Forgets it, and no longer charges it: 0 and its size, or -ENOENT. */
 int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes);

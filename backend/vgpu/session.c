@@ -6,16 +6,26 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "common/util.h"
 #include "shmring/park.h"
 
+static int quota_init(struct fgv_session *session)
+{
+	session->gpu->ops->costs(session->gpu, &session->costs);
+	fgv_quota_init(&session->quota, session->allowance, session->accounts, session->account,
+		       session->setup.account, session->costs.granule);
+	return fgv_quota_charge(&session->quota, &session->context, session->setup.context_bytes);
+}
+
 int fgv_session_init(struct fgv_session *session)
 {
+	if (quota_init(session) < 0)
+		return -EDQUOT;
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
 	fgv_stall_init(&session->stall);
 	fgv_room_init(&session->room);
-	fgv_quota_init(&session->quota, session->accounts, session->setup.account);
 	fgv_mapped_init(&session->mapped);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
@@ -27,9 +37,31 @@ int fgv_session_init(struct fgv_session *session)
 	return 0;
 }
 
+CUresult fgv_session_add(struct fgv_session *session, enum fgv_kind kind, uint64_t bytes,
+			 struct fgv_object **object)
+{
+	struct fgv_object *made = fgv_handles_add(&session->handles, kind);
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (fgv_quota_charge(&session->quota, &made->charge, bytes) < 0) {
+		fgv_session_abandon(session, made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*object = made;
+	return CUDA_SUCCESS;
+}
+
+void fgv_session_abandon(struct fgv_session *session, struct fgv_object *object)
+{
+	fgv_handles_remove(&session->handles, object);
+	fgv_quota_release(&session->quota, &object->charge);
+	free(object);
+}
+
 static bool goes_with_another(const struct fgv_object *object)
 {
-	return object->kind == FGV_KIND_ARRAY && !object->array.bytes;
+	return object->kind == FGV_KIND_ARRAY && object->array.is_part;
 }
 
 /* Functions go with their modules, levels with their arrays. */
@@ -87,11 +119,10 @@ static CUresult destroy_array(struct fgv_session *session, const struct fgv_obje
 {
 	struct fgv_gpu *gpu = session->gpu;
 
-	if (!object->array.bytes)
+	if (object->array.is_part)
 		return CUDA_SUCCESS;
-	fgv_quota_give(&session->quota, object->array.bytes);
 	return gpu->ops->array_destroy(gpu, object->array.gpu, object->array.levels_count,
-				       object->array.bytes);
+				       object->charge.bytes);
 }
 
 /* Destroys what an object without references stood for. */
@@ -128,6 +159,7 @@ CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object)
 	if (!fgv_object_put(object))
 		return CUDA_SUCCESS;
 	status = destroy(session, object);
+	fgv_quota_release(&session->quota, &object->charge);
 	free(object);
 	return status;
 }

@@ -33,10 +33,10 @@
 
 /* What a limit of the context, once it is set, costs of the quota. */
 struct fgv_limit {
-	bool known;	  /* the rest is filled in */
-	uint64_t first;	  /* what it was before it was set */
-	uint64_t factor;  /* bytes that each of it takes */
-	uint64_t charged; /* bytes */
+	bool known;	 /* the rest is filled in */
+	uint64_t first;	 /* what it was before it was set */
+	uint64_t factor; /* bytes that each of it takes */
+	struct fgv_charge charge;
 };
 
 struct fgv_session {
@@ -45,10 +45,12 @@ struct fgv_session {
 	struct fgv_setup setup;
 	int fds[FGV_SETUP_FDS]; /* -1 where there is none */
 	struct fgv_window window;
-	struct fgv_accounts *accounts;
-	struct fgv_account *account; /* this session's */
+	const struct fgv_allowance *allowance; /* the VM's */
+	const struct fgv_accounts *accounts;   /* of its sessions */
+	struct fgv_account *account;	       /* this session's, to write */
 	struct softgpu_seat *seat;
 	struct fgv_gpu *gpu;
+	struct fgv_gpu_costs costs;
 	struct fgv_lanes *lanes;
 	struct fgv_handles handles;
 	struct fgv_quota quota;
@@ -61,6 +63,8 @@ struct fgv_session {
 	struct fgv_room room;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
+	struct fgv_charge context;
+	uint32_t local_bytes; /* of a thread, that the GPU has for all that may run at once */
 	uint64_t image_bytes;	    /* of the modules that are loaded */
 	uint64_t param_sizes_bytes; /* of the functions that have handles */
 	unsigned complaints;	    /* about modules, in the log */
@@ -84,15 +88,33 @@ static inline void fgv_account_add(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-/* Lanes, handles, quota, waits; and at the end, what they hold of the GPU. */
+/*
+ * Lanes, handles, quota, waits; and at the end, what they hold of the GPU. A negative errno, with
+ * a reason where the context does not fit into the quota.
+ */
 int fgv_session_init(struct fgv_session *session);
 void fgv_session_fini(struct fgv_session *session);
 
 /* Puts a reference to @object, and destroys it with the last one. */
 CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object);
 
+/*
+ * A new object of @kind, with a handle, charged @bytes, of which the caller is to make what it
+ * stands for; and taking that back where it can't be made. CUDA_ERROR_OUT_OF_MEMORY where there are
+ * as many as there may be, or the quota has no room.
+ */
+CUresult fgv_session_add(struct fgv_session *session, enum fgv_kind kind, uint64_t bytes,
+			 struct fgv_object **object);
+void fgv_session_abandon(struct fgv_session *session, struct fgv_object *object);
+
 /* Its handle names nothing from now on; and puts the handle's reference. */
 CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *object);
+
+/*
+ * Charges for local memory of @bytes for each thread that the GPU runs at once, which the driver
+ * takes with the first launch that needs it and keeps. CUDA_ERROR_OUT_OF_MEMORY.
+ */
+CUresult fgv_session_grow_local(struct fgv_session *session, uint32_t bytes);
 
 /* A post failed: keeps @status for the next call, unless there is one already. */
 void fgv_session_defer(struct fgv_session *session, CUresult status);

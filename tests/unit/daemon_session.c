@@ -116,14 +116,25 @@ static void open_gpu(void)
 	send(FGV_CONTROL_FD, &report, sizeof(report), MSG_NOSIGNAL);
 }
 
+static bool can_write(int fd)
+{
+	uint64_t word = 0;
+
+	return mmap(NULL, sizeof(word), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED ||
+	       pwrite(fd, &word, sizeof(word), 0) >= 0;
+}
+
 static void fill_account(const struct fgv_setup *setup, const int *fds)
 {
 	struct fgv_accounts *accounts = mmap(NULL, sizeof(*accounts), PROT_READ | PROT_WRITE,
-					     MAP_SHARED, fds[FGV_SETUP_ACCOUNTS], 0);
+					     MAP_SHARED, fds[FGV_SETUP_ACCOUNT], 0);
 	struct fgv_account *account;
 
 	if (accounts == MAP_FAILED)
 		exit(13);
+	/* What the VM may have, and the others' accounts, are not a session's to write. */
+	if (can_write(fds[FGV_SETUP_ALLOWANCE]) || can_write(fds[FGV_SETUP_ACCOUNTS]))
+		exit(21);
 	account = &accounts->sessions[setup->account];
 	if (account->memory_bytes || account->requests)
 		exit(14); /* something stayed behind from the session before */

@@ -9,15 +9,20 @@
 #define KIB   1024ull
 #define QUOTA (64 * KIB)
 
+#define BLOCK 512ull
+
+static struct fgv_allowance allowance;
 static struct fgv_accounts accounts;
 static struct fgv_quota quota, other;
 
 static void setup(void)
 {
 	memset(&accounts, 0, sizeof(accounts));
-	accounts.quota_bytes = QUOTA;
-	fgv_quota_init(&quota, &accounts, 3);
-	fgv_quota_init(&other, &accounts, FGV_SESSIONS_MAX - 1);
+	allowance.memory_bytes = QUOTA;
+	fgv_quota_init(&quota, &allowance, &accounts, &accounts.sessions[3], 3, BLOCK);
+	fgv_quota_init(&other, &allowance, &accounts, &accounts.sessions[FGV_SESSIONS_MAX - 1],
+		       FGV_SESSIONS_MAX - 1,
+		       BLOCK);
 }
 
 static void teardown(void)
@@ -28,26 +33,31 @@ static void teardown(void)
 
 START_TEST(allows_all_of_it_and_no_more)
 {
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA), 0);
+	struct fgv_charge all = {0}, more = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&quota, &all, QUOTA), 0);
 	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
-	ck_assert_int_eq(fgv_quota_take(&quota, 1), -ENOMEM);
-	fgv_quota_give(&quota, QUOTA);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, 1), -ENOMEM);
+	ck_assert_uint_eq(more.bytes, 0);
+	fgv_quota_release(&quota, &all);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &all, QUOTA + 1), -ENOMEM);
 	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
 }
 END_TEST
 
 START_TEST(counts_all_sessions)
 {
-	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+	struct fgv_charge mine = {0}, its = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2), 0);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 2);
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2 + 512), -ENOMEM);
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2), 0);
-	ck_assert_int_eq(fgv_quota_take(&other, 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 2 + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2 + 1), -ENOMEM);
 	/* The daemon clears the entry of a session that has ended. */
 	accounts.sessions[3].memory_bytes = 0;
-	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA), 0);
 }
 END_TEST
 
@@ -81,13 +91,36 @@ START_TEST(refuses_sizes_that_overflow)
 {
 	static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 511, UINT64_MAX - QUOTA,
 					 (uint64_t)INT64_MAX + 1};
+	struct fgv_charge one = {0}, large = {0};
 
-	ck_assert_int_eq(fgv_quota_take(&quota, 1), 0);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		ck_assert_int_eq(fgv_quota_take(&quota, sizes[i]), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &one, 1), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		ck_assert_int_eq(fgv_quota_charge(&quota, &large, sizes[i]), -ENOMEM);
+		ck_assert_int_eq(fgv_quota_charge(&quota, &one, sizes[i]), -ENOMEM);
+		ck_assert_int_eq(fgv_quota_reserve(&quota, &large, sizes[i]), -ENOMEM);
+	}
+	ck_assert_uint_eq(one.bytes, 1);
 	accounts.sessions[9].memory_bytes = UINT64_MAX;
 	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
-	ck_assert_int_eq(fgv_quota_take(&quota, 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &large, 1), -ENOMEM);
+}
+END_TEST
+
+/* Whatever sizes a charge goes through, what is given back is what was taken. */
+START_TEST(gives_back_what_was_taken)
+{
+	struct fgv_charge first = {0}, second = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&quota, &first, 10000), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &second, 40000), 0);
+	for (uint64_t bytes = 40000; bytes > 20000; bytes--)
+		ck_assert_int_eq(fgv_quota_charge(&quota, &second, bytes), 0);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 10000 + 20001);
+	for (uint64_t bytes = 20001; bytes < 40000; bytes += 7)
+		ck_assert_int_eq(fgv_quota_charge(&quota, &second, bytes), 0);
+	fgv_quota_release(&quota, &second);
+	fgv_quota_release(&quota, &second);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 10000);
 }
 END_TEST
 
@@ -95,11 +128,11 @@ START_TEST(remembers_allocations)
 {
 	uint64_t bytes = 0;
 
-	ck_assert_int_eq(fgv_quota_take(&quota, 100), 0);
 	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), 0);
 	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), -EEXIST);
 	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1001, &bytes), -ENOENT);
 	ck_assert_int_eq(fgv_quota_remove(&quota, 0, &bytes), -ENOENT);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA - BLOCK);
 	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes), 0);
 	ck_assert_uint_eq(bytes, 100);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
@@ -107,14 +140,89 @@ START_TEST(remembers_allocations)
 }
 END_TEST
 
+/* A block counts as long as anything is in it, and once. */
+START_TEST(charges_for_blocks)
+{
+	static const struct {
+		uint64_t address, bytes, used;
+	} steps[] = {
+		{BLOCK, 1, 1},
+		{BLOCK + 256, 1, 1}, /* beside it */
+		{3 * BLOCK, 256, 2},
+		{BLOCK + 300, 2 * BLOCK, 3}, /* from the one into the other, and all between */
+		{BLOCK + 2 * BLOCK + 300, 10, 3},
+		{10 * BLOCK, 2 * BLOCK, 5},
+	};
+	const size_t count = sizeof(steps) / sizeof(steps[0]);
+	uint64_t bytes;
+
+	for (size_t i = 0; i < count; i++) {
+		ck_assert_int_eq(fgv_quota_add(&quota, steps[i].address, steps[i].bytes), 0);
+		ck_assert_uint_eq(accounts.sessions[3].memory_bytes, steps[i].used * BLOCK);
+	}
+	for (size_t i = count; i-- > 0;) {
+		ck_assert_uint_eq(accounts.sessions[3].memory_bytes, steps[i].used * BLOCK);
+		ck_assert_int_eq(fgv_quota_remove(&quota, steps[i].address, &bytes), 0);
+	}
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
+}
+END_TEST
+
+/* One small allocation is left in each block: the blocks are what is taken. */
+START_TEST(small_allocations_hold_their_blocks)
+{
+	uint64_t bytes;
+
+	for (uint64_t block = 1; block <= QUOTA / BLOCK; block++) {
+		for (uint64_t part = 0; part < 4; part++)
+			ck_assert_int_eq(fgv_quota_add(&quota, block * BLOCK + part * BLOCK / 4, 1),
+					 0);
+		for (uint64_t part = 1; part < 4; part++)
+			ck_assert_int_eq(
+				fgv_quota_remove(&quota, block * BLOCK + part * BLOCK / 4, &bytes),
+				0);
+	}
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	ck_assert_int_eq(fgv_quota_add(&quota, QUOTA * 2, 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_remove(&quota, QUOTA * 2, &bytes), -ENOENT);
+	/* In one of those there is room. */
+	ck_assert_int_eq(fgv_quota_add(&quota, BLOCK + 100, 1), 0);
+}
+END_TEST
+
+/* All but what may lie in blocks of its neighbours. */
+START_TEST(reserves_what_is_sure)
+{
+	struct fgv_charge ahead = {0}, its = {0};
+
+	ck_assert_int_eq(fgv_quota_reserve(&quota, &ahead, 2 * BLOCK), 0);
+	ck_assert_uint_eq(ahead.bytes, 0);
+	ck_assert_int_eq(fgv_quota_reserve(&quota, &ahead, 9 * BLOCK + 1), 0);
+	ck_assert_uint_eq(ahead.bytes, 8 * BLOCK);
+	ck_assert_int_eq(fgv_quota_reserve(&other, &its, QUOTA), -ENOMEM);
+}
+END_TEST
+
 START_TEST(leaves_nothing_behind)
 {
-	for (uint64_t i = 1; i <= 100; i++) {
-		ck_assert_int_eq(fgv_quota_take(&quota, 512), 0);
+	for (uint64_t i = 1; i <= 100; i++)
 		ck_assert_int_eq(fgv_quota_add(&quota, i * 0x1000, 512), 0);
-	}
 	fgv_quota_fini(&quota);
 	ck_assert_uint_eq(fgv_quota_left(&other), QUOTA);
+}
+END_TEST
+
+/* From the next charge on. */
+START_TEST(allowance_may_change)
+{
+	struct fgv_charge charge = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, QUOTA), 0);
+	allowance.memory_bytes = QUOTA / 2;
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, QUOTA + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, QUOTA / 4), 0);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 4);
 }
 END_TEST
 
@@ -127,14 +235,15 @@ static uint32_t holders;
 static void *hold_alone(void *arg)
 {
 	struct fgv_quota *mine = arg;
+	struct fgv_charge charge = {0};
 	uintptr_t wrong = 0;
 
 	for (int i = 0; i < 20000; i++) {
-		if (fgv_quota_take(mine, QUOTA / 2 + 512) < 0)
+		if (fgv_quota_charge(mine, &charge, QUOTA / 2 + 512) < 0)
 			continue;
 		wrong += __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST) != 1;
 		__atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST);
-		fgv_quota_give(mine, QUOTA / 2 + 512);
+		fgv_quota_release(mine, &charge);
 	}
 	return (void *)wrong;
 }
@@ -165,7 +274,12 @@ int main(void)
 	tcase_add_test(tcase, counts_all_sessions);
 	tcase_add_test(tcase, tells_who_is_ending);
 	tcase_add_test(tcase, refuses_sizes_that_overflow);
+	tcase_add_test(tcase, gives_back_what_was_taken);
 	tcase_add_test(tcase, remembers_allocations);
+	tcase_add_test(tcase, charges_for_blocks);
+	tcase_add_test(tcase, small_allocations_hold_their_blocks);
+	tcase_add_test(tcase, reserves_what_is_sure);
+	tcase_add_test(tcase, allowance_may_change);
 	tcase_add_test(tcase, leaves_nothing_behind);
 	tcase_add_test(tcase, never_gives_it_twice);
 	suite_add_tcase(suite, tcase);

@@ -49,7 +49,11 @@ static void make_accounts(struct vgpu *vgpu)
 	vgpu->accounts = mmap(NULL, sizeof(struct fgv_accounts), PROT_READ | PROT_WRITE, MAP_SHARED,
 			      vgpu->accounts_fd, 0);
 	ck_assert_ptr_ne(vgpu->accounts, MAP_FAILED);
-	vgpu->accounts->quota_bytes = VGPU_QUOTA;
+	vgpu->allowance_fd = shared_memory(sizeof(struct fgv_allowance));
+	vgpu->allowance = mmap(NULL, sizeof(struct fgv_allowance), PROT_READ | PROT_WRITE,
+			       MAP_SHARED, vgpu->allowance_fd, 0);
+	ck_assert_ptr_ne(vgpu->allowance, MAP_FAILED);
+	vgpu->allowance->memory_bytes = VGPU_QUOTA;
 }
 
 static void make_grant(struct vgpu *vgpu)
@@ -147,7 +151,9 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_CONNECTION] = pair[1];
 	fds[FGV_SETUP_WINDOW] = fgv_window_create(&layout);
 	fds[FGV_SETUP_DOORBELL] = fgv_doorbell_create();
+	fds[FGV_SETUP_ALLOWANCE] = vgpu->allowance_fd;
 	fds[FGV_SETUP_ACCOUNTS] = vgpu->accounts_fd;
+	fds[FGV_SETUP_ACCOUNT] = vgpu->accounts_fd;
 	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
 	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
@@ -453,12 +459,14 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 			close(vgpu->lanes[i].doorbell_fd);
 	}
 	munmap(vgpu->accounts, sizeof(*vgpu->accounts));
+	munmap(vgpu->allowance, sizeof(*vgpu->allowance));
 	munmap(vgpu->grant, sizeof(*vgpu->grant));
 	close_if(vgpu->connection_fd);
 	close_if(vgpu->control_fd);
 	close_if(vgpu->window_fd);
 	close_if(vgpu->doorbell_fd);
 	close(vgpu->accounts_fd);
+	close(vgpu->allowance_fd);
 	close(vgpu->grant_fd);
 	close(vgpu->grant_bell_fd);
 	close(vgpu->sched_bell_fd);

@@ -45,6 +45,8 @@ struct vgpu {
 	struct fgv_window window;
 	struct fgv_msg_welcome welcome;
 	struct fgv_accounts *accounts;
+	struct fgv_allowance *allowance;
+	int allowance_fd;
 	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
