@@ -21,12 +21,6 @@
 #define LATE_SHARE 4
 
 /*
- * Who held the GPU while others waited is charged this part of the time at least, so that no
- * process can keep it to itself by reporting nothing. An honest one reports far more.
- */
-#define LEAST_PART 8
-
-/*
  * While somebody may hang the thread looks so often, and if it comes so late for that, it was
  * stopped itself.
  */
@@ -35,18 +29,35 @@
 
 /* --- Charging -------------------------------------------------------------- */
 
+static bool is_limited(const struct fgv_gpusched_session *session)
+{
+	return session->slice_ns != FGV_SCHED_NO_LIMIT;
+}
+
 /*
- * GPU time since the last charge, as the process says. What went back comes out as a huge
- * number: the library cuts what a grant cannot have used. The time of the charge is taken
- * after the report was read, or it would be cut where this thread did not run in between.
+ * While others wait, the GPU is kept for the holder, whatever it says that it does with it: nobody
+ * can have it for less than the time. An honest process reports that time, too. Where time
+ * is what is shared, the library sees to it.
+ */
+static bool pays_for_time(const struct fgv_gpusched_session *session)
+{
+	return is_limited(session) && !(session->flags & FGV_GRANT_UNDRAINED);
+}
+
+/*
+ * GPU time since the last charge, as the process says, or as the clock does. What went back comes
+ * out as a huge number: the library cuts what a grant cannot have used. The time of the charge is
+ * taken after the report was read, or it would be cut where this thread did not run in between.
  */
 static uint64_t take_used(struct fgv_gpusched_session *session)
 {
 	uint64_t used_ns = __atomic_load_n(&session->grant->used_ns, __ATOMIC_RELAXED);
-	uint64_t since_ns = used_ns - session->used_ns;
+	uint64_t since_ns = used_ns - session->used_ns, from_ns = session->charged_at_ns;
 
 	session->used_ns = used_ns;
 	session->charged_at_ns = fgv_now_ns();
+	if (pays_for_time(session))
+		since_ns = fgv_max_u64(since_ns, session->charged_at_ns - from_ns);
 	return fgv_min_u64(since_ns, session->charged_at_ns - session->attached_ns);
 }
 
@@ -58,22 +69,6 @@ void fgv_gpusched_charge(struct fgv_gpusched_session *session)
 		return;
 	used_ns = take_used(session);
 	fgv_sched_charge(session->sched, used_ns, session->charged_at_ns);
-}
-
-static bool is_limited(const struct fgv_gpusched_session *session)
-{
-	return session->slice_ns != FGV_SCHED_NO_LIMIT;
-}
-
-/* What a grant that ends is charged. */
-static uint64_t take_last_used(struct fgv_gpusched_session *session)
-{
-	uint64_t from_ns = session->charged_at_ns;
-	uint64_t used_ns = take_used(session);
-
-	if (!is_limited(session))
-		return used_ns;
-	return fgv_max_u64(used_ns, (session->charged_at_ns - from_ns) / LEAST_PART);
 }
 
 /* The grant has ended, or does now. */
@@ -93,7 +88,7 @@ static bool take_idle(struct fgv_gpusched_session *session)
 	if (fgv_grant_state(word) != FGV_GRANT_IDLE ||
 	    !fgv_grant_move(session->grant, word, FGV_GRANT_NONE))
 		return false;
-	release(session, take_last_used(session), false);
+	release(session, take_used(session), false);
 	return true;
 }
 
@@ -179,7 +174,7 @@ static void look_at_holder(struct fgv_gpusched_session *session)
 
 	session->word = fgv_grant_load(session->grant);
 	if (fgv_grant_state(session->word) == FGV_GRANT_NONE)
-		release(session, take_last_used(session), wants(session));
+		release(session, take_used(session), wants(session));
 	else if (!keeps && has_queue(gpusched) && anybody_waits(gpusched))
 		take_idle(session);
 }
@@ -453,7 +448,7 @@ static uint64_t last_use(struct fgv_gpusched_session *session)
 {
 	bool is_busy = fgv_grant_state(fgv_grant_load(session->grant)) == FGV_GRANT_BUSY;
 	uint64_t from_ns = session->charged_at_ns;
-	uint64_t used_ns = take_last_used(session);
+	uint64_t used_ns = take_used(session);
 
 	return is_busy && is_limited(session) ? session->charged_at_ns - from_ns : used_ns;
 }

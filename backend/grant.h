@@ -14,7 +14,8 @@
  * that has announced that it sleeps (shmring/park.h).
  *
  * The daemon does not believe what it reads here: it cuts the use reported at the time that
- * the grant was held, and ends a session that does not give back.
+ * the grant was held, charges no less than that time where others waited, and ends a
+ * session that does not give back.
  */
 #ifndef FGV_BACKEND_GRANT_H
 #define FGV_BACKEND_GRANT_H

@@ -359,6 +359,9 @@ static int hold(struct fgv_session *session)
 		return 0;
 	now_ns = fgv_now_ns();
 	undrained = gate->grant->flags & FGV_GRANT_UNDRAINED;
+	/* From now on the GPU is kept for this session, and it pays for that, work or not. */
+	if (!undrained && !gate->since_ns)
+		gate->since_ns = now_ns;
 	at_ns = undrained ? now_ns : used_until(gate, now_ns);
 	if (at_ns >= gate->limit_ns)
 		gate->room_ns = 0;

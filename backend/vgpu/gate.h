@@ -10,8 +10,8 @@
  * would be done before what is there already, in another stream or by another engine, fits
  * at any time while the gate is open.
  *
- * Use is the time from the first work until all is done. While others wait, short pauses
- * in between count: the GPU was kept for this session.
+ * Use is the time from the first work until all is done. While others wait, it is all the time from
+ * the grant until it is given back: the GPU was kept for this session. The daemon charges no less.
  *
  * Threads: the dispatcher's.
  */

@@ -155,7 +155,8 @@ START_TEST(gives_back_without_work)
 	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
 	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
 	ck_assert_uint_eq(vgpu.grant->wants, 0);
-	ck_assert_uint_eq(used_ns(), 0);
+	/* For as long as it kept the GPU, which somebody else might have had. */
+	ck_assert_uint_ge(used_ns(), VGPU_IDLE);
 	fill(0, 1);
 	vgpu_await_wants(&vgpu);
 	vgpu_grant(&vgpu, VGPU_SLICE * 1000);

@@ -232,6 +232,53 @@ START_TEST(reports_that_go_back)
 }
 END_TEST
 
+/* Time by the clock in which one held the GPU and two waited, as far as is sure. */
+static uint64_t hold_while_two_waits(bool look)
+{
+	uint64_t since_ns;
+
+	fake_want(&two, true);
+	AWAIT(fake_limit(&one) != FGV_GRANT_NO_LIMIT);
+	since_ns = fgv_now_ns();
+	while (fgv_now_ns() < since_ns + 20 * SLICE_NS) {
+		if (look)
+			gpusched_used_ns(vgpus[0]);
+	}
+	since_ns = fgv_now_ns() - since_ns;
+	fake_give_back(&one, false);
+	AWAIT_STATE(&two, BUSY);
+	return since_ns;
+}
+
+/* Whatever it reports: who keeps the GPU from others pays for the time. */
+START_TEST(holder_that_reports_nothing_pays)
+{
+	uint64_t held_ns;
+
+	fake_one_alone();
+	held_ns = hold_while_two_waits(_i);
+	ck_assert_uint_ge(gpusched_used_ns(vgpus[0]), held_ns);
+	fake_both_leave();
+}
+END_TEST
+
+/* What it has lent, where the daemon could take it at any time, has cost nobody anything. */
+START_TEST(what_is_lent_is_free)
+{
+	uint64_t since_ns;
+
+	fake_one_alone();
+	ck_assert(fake_move(&one, FGV_GRANT_IDLE));
+	since_ns = fgv_now_ns();
+	while (fgv_now_ns() < since_ns + 20 * SLICE_NS)
+		continue;
+	fake_want(&two, true);
+	AWAIT_STATE(&two, BUSY);
+	ck_assert_uint_eq(gpusched_used_ns(vgpus[0]), 0);
+	fake_both_leave();
+}
+END_TEST
+
 static void fill_bell(int fd, bool blocking)
 {
 	uint64_t most = UINT64_MAX - 1;
@@ -360,6 +407,8 @@ static void add_fair(Suite *suite)
 	tcase_add_loop_test(tcase, took_a_grant, 0, 3);
 	tcase_add_loop_test(tcase, always_the_same_report, 0, FGV_ARRAY_LEN(lies));
 	tcase_add_test(tcase, reports_that_go_back);
+	tcase_add_loop_test(tcase, holder_that_reports_nothing_pays, 0, 2);
+	tcase_add_test(tcase, what_is_lent_is_free);
 	tcase_add_test(tcase, full_bell);
 	tcase_add_test(tcase, blocking_bell);
 	tcase_add_test(tcase, bells_of_the_daemon);
