@@ -208,12 +208,13 @@ const struct fgv_slot *fgv_lanes_next(struct fgv_lanes *lanes, uint32_t *number)
 	return &best->head;
 }
 
-const struct fgv_slot *fgv_lanes_next_of(struct fgv_lanes *lanes, uint16_t op, uint32_t *number)
+const struct fgv_slot *fgv_lanes_next_of(struct fgv_lanes *lanes, uint16_t op, fgv_lanes_may *may,
+					 const void *arg, uint32_t *number)
 {
 	for (uint32_t i = 0; i < lanes->attached_count; i++) {
 		struct lane *lane = lanes->attached[i];
 
-		if (!look(lane) || lane->head.op != op)
+		if (!may(arg, lane->number) || !look(lane) || lane->head.op != op)
 			continue;
 		*number = lane->number;
 		return &lane->head;

@@ -320,14 +320,30 @@ static int run_room(struct fgv_session *session)
 	return err < 0 ? err : tried;
 }
 
+/* A call of a lane with another that waits would have to wait behind that. */
+static bool has_no_call_that_waits(const void *of, uint32_t lane)
+{
+	const struct fgv_session *session = of;
+
+	return !session->held.in_lane[lane] && !session->stall.waiting.in_lane[lane] &&
+	       !session->room.in_lane[lane];
+}
+
 /*
- * What comes next from the lanes, NULL if nothing can be taken. Where all is full of what waits
- * for functions, the guest must still be able to say that one has returned.
+ * Where all is full of what waits for functions, the guest must still be able to say that one has
+ * returned: by a request that will not wait itself, as nothing more can be kept.
  */
+static const struct fgv_slot *look_for_returns(struct fgv_session *session, uint32_t *lane)
+{
+	return fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, has_no_call_that_waits,
+				 session, lane);
+}
+
+/* What comes next from the lanes, NULL if nothing can be taken. */
 static const struct fgv_slot *look_into_lanes(struct fgv_session *session, uint32_t *lane)
 {
 	if (fgv_stall_is_full(&session->stall))
-		return fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, lane);
+		return look_for_returns(session, lane);
 	if (fgv_held_is_full(&session->held))
 		return NULL;
 	return fgv_lanes_next(session->lanes, lane);
@@ -459,7 +475,7 @@ static int look_again(struct fgv_session *session, int completion_fd)
 		err = poll_waits(session) + fgv_loans_look(session) + fgv_gate_turn(session);
 	}
 	if (err == 0 && fgv_stall_is_full(&session->stall))
-		err = fgv_lanes_next_of(session->lanes, FGV_OP_HOST_FUNC_NEXT, &lane) != NULL;
+		err = look_for_returns(session, &lane) != NULL;
 	else if (err == 0 && !fgv_held_is_full(&session->held))
 		err = fgv_lanes_any_ordered(session->lanes);
 	return err ? err : fgv_gate_has_news(&session->gate);

@@ -71,10 +71,10 @@ START_TEST(tells_who_is_ending)
 	ck_assert_uint_eq(quota.refused, 0);
 	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2), -ENOMEM);
 	ck_assert_uint_eq(quota.refused, QUOTA / 2);
-	accounts.ending = UINT64_C(1) << 3;
+	allowance.ending = UINT64_C(1) << 3;
 	ck_assert_uint_eq(fgv_quota_ending(&quota), 0);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 4);
-	accounts.ending |= UINT64_C(1) << (FGV_SESSIONS_MAX - 1);
+	allowance.ending |= UINT64_C(1) << (FGV_SESSIONS_MAX - 1);
 	ck_assert_uint_eq(fgv_quota_ending(&quota), UINT64_C(1) << (FGV_SESSIONS_MAX - 1));
 	ck_assert(!fgv_quota_would_fit(&quota, QUOTA / 2, 0));
 	ck_assert(fgv_quota_would_fit(&quota, 3 * QUOTA / 4, UINT64_MAX));

@@ -412,6 +412,43 @@ START_TEST(has_room_for_so_many_functions)
 }
 END_TEST
 
+static uint64_t requests_taken(void)
+{
+	return __atomic_load_n(&vgpu.accounts->sessions[2].requests, __ATOMIC_RELAXED);
+}
+
+/*
+ * With everything full, what would have to wait behind a call of its own lane is left there, and
+ * the guest's other lanes get through.
+ */
+START_TEST(keeps_to_its_bound)
+{
+	static uint8_t long_message[FGV_MESSAGE_MAX];
+	struct fgv_stream_sync_request sync = {.stream = first};
+	const unsigned lanes[] = {0, 2};
+	uint64_t taken;
+
+	put_function(first, 11);
+	for (size_t i = 0; i < 2; i++)
+		vgpu_must_post(&vgpu, lanes[i], FGV_OP_STREAM_SYNC, &sync, sizeof(sync));
+	for (uint32_t i = 2; i < FGV_HELD_MAX; i++)
+		set_word(first, 0, i);
+	ask(0);
+	expect_turn(11);
+	taken = requests_taken();
+	for (size_t i = 0; i < 2; i++) {
+		for (int more = 0; more < 3; more++)
+			ck_assert(vgpu_post(&vgpu, lanes[i], FGV_OP_HOST_FUNC_NEXT, long_message,
+					    sizeof(long_message) / 2));
+	}
+	/* Only one may ask at a time, so that there is a reply behind which all has been seen. */
+	ask(12);
+	ask(12);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(requests_taken(), taken + 2);
+}
+END_TEST
+
 /* Returns of functions that there are not, that were not told, or that have returned. */
 START_TEST(believes_no_wrong_return)
 {
@@ -577,6 +614,7 @@ int main(void)
 	tcase_add_test(rules, answers_a_lane_in_order);
 	tcase_add_test(rules, gives_the_grant_back);
 	tcase_add_loop_test(rules, has_room_for_so_many, 0, 2);
+	tcase_add_test(rules, keeps_to_its_bound);
 	tcase_add_test(rules, has_room_for_so_many_functions);
 	tcase_add_test(rules, believes_no_wrong_return);
 	tcase_add_test(rules, tells_equal_numbers_apart);
