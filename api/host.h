@@ -51,11 +51,19 @@ struct fgv_request {
 	uint32_t call;
 	uint32_t subject; /* a function's handle; 0: the operation itself */
 	uint64_t amount;  /* threads or bytes; 0: next to nothing */
+	/* Set by a handler whose operation is not always work: this time it is. */
+	uint32_t is_work;
 	const char *violation; /* a constant text for the log, where fgv_dispatch fails */
 };
 
 /* Returned by a handler that will reply later; never a CUresult of CUDA's. */
 #define FGV_PENDING ((CUresult)-1)
+
+/*
+ * Returned by a handler that has set is_work and may not put work on the GPU now. It has done
+ * nothing, and is run again later.
+ */
+#define FGV_CLOSED ((CUresult)-2)
 
 /* The vGPU provides: the memory at [off, off + len) of the window, NULL if outside the arena. */
 void *fgv_session_resolve(struct fgv_session *session, uint64_t off, uint64_t len);
@@ -68,7 +76,7 @@ struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind
  * Decodes @message, the caller's private copy of @len bytes (never NULL), and runs the
  * handler of request->op. Returns
  *
- *   0         *status is the handler's, FGV_PENDING included, or
+ *   0         *status is the handler's, FGV_PENDING and FGV_CLOSED included, or
  *             CUDA_ERROR_INVALID_HANDLE without the handler having run. @reply, which
  *             has room for FGV_SLOT_FIRST bytes, holds *reply_len bytes: more than 0
  *             only with CUDA_SUCCESS.

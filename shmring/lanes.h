@@ -59,8 +59,10 @@ void fgv_lanes_detach(struct fgv_lanes *lanes, uint32_t lane);
  */
 const struct fgv_slot *fgv_lanes_next(struct fgv_lanes *lanes, uint32_t *lane);
 
-/* The same for a request of operation @op alone, whatever must run before it, and of lanes that
- * @may says true of. */
+/*
+ * The same for a request of operation @op alone, whatever must run before it, and from a lane for
+ * which @may returns true.
+ */
 typedef bool fgv_lanes_may(const void *arg, uint32_t lane);
 const struct fgv_slot *fgv_lanes_next_of(struct fgv_lanes *lanes, uint16_t op, fgv_lanes_may *may,
 					 const void *arg, uint32_t *lane);

@@ -30,6 +30,9 @@
 #define SLEEP_NS_MIN (50 * FGV_NS_PER_US)
 #define SLEEP_NS_MAX (1 * FGV_NS_PER_MS)
 
+/* What execute() returns where a request must wait for the gate. */
+#define CLOSED 1
+
 static int violation(struct fgv_session *session, const struct fgv_request *request,
 		     const char *why)
 {
@@ -90,9 +93,9 @@ static bool is_call(uint16_t op)
 	return op <= FGV_OP_MAX && fgv_op_infos[op].call;
 }
 
-static bool is_work(uint16_t op)
+static bool is_work(const struct fgv_request *request)
 {
-	return op <= FGV_OP_MAX && fgv_op_infos[op].work;
+	return request->is_work || (request->op <= FGV_OP_MAX && fgv_op_infos[request->op].work);
 }
 
 /* Whose call it was is what the guest says: the daemon judges what that is worth. */
@@ -107,6 +110,14 @@ static void count_sync_call(struct fgv_session *session, const struct fgv_reques
 	fgv_account_add(&grant->sync_calls, 1);
 }
 
+/* What fgv_dispatch() has put on the GPU. Where that can't be told it is taken to be some. */
+static void let(struct fgv_session *session, const struct fgv_request *request, CUresult status)
+{
+	if (request->is_work ||
+	    (is_work(request) && (status == CUDA_SUCCESS || status == FGV_PENDING)))
+		fgv_gate_let(session, request);
+}
+
 /* A call that has found no memory: whether it waits for a session that is ending. */
 static bool wait_for_room(struct fgv_session *session, const struct fgv_request *request,
 			  uint32_t len, uint64_t since_ns)
@@ -118,7 +129,10 @@ static bool wait_for_room(struct fgv_session *session, const struct fgv_request 
 	       !fgv_room_add(session, request, session->message, len, since_ns, bytes);
 }
 
-/* @since_ns: of its first try, if this is not the first; else 0. */
+/*
+ * 0, or a negative errno; CLOSED: it turned out to be work, and the gate is closed. @since_ns: of
+ * its first try, if this is not the first; else 0.
+ */
 static int execute_since(struct fgv_session *session, struct fgv_request *request, uint32_t len,
 			 uint64_t since_ns)
 {
@@ -129,8 +143,9 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 
 	if (fgv_dispatch(session, request, session->message, len, data, &data_len, &status) < 0)
 		return violation(session, request, request->violation);
-	if (is_work(request->op) && (status == CUDA_SUCCESS || status == FGV_PENDING))
-		fgv_gate_let(session, request);
+	if (status == FGV_CLOSED)
+		return CLOSED;
+	let(session, request, status);
 	if (!is_call(request->op)) {
 		if (status != CUDA_SUCCESS) {
 			fgv_loans_refuse(session, request->op, session->message, len);
@@ -176,11 +191,14 @@ static int reply_not_ready(struct fgv_session *session, const struct fgv_request
 static bool may_run(struct fgv_session *session, const struct fgv_request *request,
 		    const uint8_t *message, uint32_t len)
 {
-	return !is_work(request->op) ||
+	return !is_work(request) ||
 	       fgv_gate_admits(session, &session->gate, request, message, len);
 }
 
-/* Executes the request whose message has been copied, unless it has to wait for a function. */
+/*
+ * Executes the request whose message has been copied, unless it has to wait for a function. As
+ * execute().
+ */
 static int run(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
 	if (is_behind(session, request))
@@ -210,14 +228,16 @@ static int run_again(struct fgv_session *session, struct fgv_held_request *entry
 	}
 	memcpy(session->message, entry->message, entry->len + 1);
 	way = fgv_stall_judge(session, request, session->message, entry->len);
-	if (way == FGV_HELD_HOLD ||
-	    (way == FGV_HELD_RUN && !may_run(session, request, entry->message, entry->len))) {
-		stall->look |= way == FGV_HELD_RUN;
-		return fgv_stall_add(session, request, session->message, entry->len);
-	}
-	err = way == FGV_HELD_RUN ? execute(session, request, entry->len)
-				  : reply_not_ready(session, request);
-	return err < 0 ? err : 1;
+	if (way == FGV_HELD_NOT_READY)
+		err = reply_not_ready(session, request);
+	else if (way == FGV_HELD_RUN && may_run(session, request, entry->message, entry->len))
+		err = execute(session, request, entry->len);
+	else
+		err = CLOSED;
+	if (err != CLOSED)
+		return err < 0 ? err : 1;
+	stall->look |= way == FGV_HELD_RUN;
+	return fgv_stall_add(session, request, session->message, entry->len);
 }
 
 /*
@@ -254,6 +274,10 @@ static int run_held(struct fgv_session *session)
 	fgv_held_take(&session->held);
 	memcpy(session->message, entry->message, entry->len + 1);
 	err = run(session, &entry->request, entry->len);
+	if (err == CLOSED) {
+		fgv_held_put_back(&session->held, entry);
+		return 0;
+	}
 	free(entry);
 	return err < 0 ? err : 1;
 }
@@ -265,10 +289,16 @@ static bool has_room_for_reply(const struct fgv_session *session, uint32_t lane)
 	       FGV_REPLY_SLOTS;
 }
 
+static int hold(struct fgv_session *session, const struct fgv_request *request, uint32_t len)
+{
+	return fgv_held_add(&session->held, request, session->message, len);
+}
+
 /* Runs the request whose message has been copied, or holds it. */
 static int handle(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
 	enum fgv_held_way way = FGV_HELD_RUN;
+	int err;
 
 	if (is_behind(session, request))
 		return wait_behind(session, request, session->message, len);
@@ -278,9 +308,10 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 		way = FGV_HELD_HOLD;
 	switch (way) {
 	case FGV_HELD_RUN:
-		return run(session, request, len);
+		err = run(session, request, len);
+		return err == CLOSED ? hold(session, request, len) : err;
 	case FGV_HELD_HOLD:
-		return fgv_held_add(&session->held, request, session->message, len);
+		return hold(session, request, len);
 	case FGV_HELD_NOT_READY:
 		return reply_not_ready(session, request);
 	}
@@ -291,14 +322,17 @@ static int handle(struct fgv_session *session, struct fgv_request *request, uint
 static int try_again(struct fgv_session *session, struct fgv_room_request *entry)
 {
 	struct fgv_request *request = &entry->request;
+	int err = CLOSED;
 
 	memcpy(session->message, entry->message, entry->len + 1);
 	if (!entry->since_ns)
 		return handle(session, request, entry->len);
-	if (!may_run(session, request, entry->message, entry->len))
-		return fgv_room_add(session, request, entry->message, entry->len, entry->since_ns,
-				    entry->bytes);
-	return execute_since(session, request, entry->len, entry->since_ns);
+	if (may_run(session, request, entry->message, entry->len))
+		err = execute_since(session, request, entry->len, entry->since_ns);
+	if (err == CLOSED)
+		err = fgv_room_add(session, request, entry->message, entry->len, entry->since_ns,
+				   entry->bytes);
+	return err;
 }
 
 /* How many of those that wait for memory were tried, or a negative errno. */

@@ -231,6 +231,21 @@ static void note_expected(struct fgv_gate *gate, const struct fgv_expected *expe
 	gate->open.first_place = expected->place;
 }
 
+static void start_clock(struct fgv_gate *gate)
+{
+	gate->passed_ns = fgv_now_ns();
+	if (!gate->since_ns)
+		gate->since_ns = gate->passed_ns;
+}
+
+void fgv_gate_begin(struct fgv_gate *gate)
+{
+	if (fgv_gate_has_work(gate))
+		return;
+	start_clock(gate);
+	gate->begun = true;
+}
+
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_gate *gate = &session->gate;
@@ -238,11 +253,9 @@ void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request
 
 	fgv_forecast_expect(session, request, session->message, &expected);
 	note_expected(gate, &expected);
-	if (!fgv_gate_has_work(gate)) {
-		gate->passed_ns = fgv_now_ns();
-		if (!gate->since_ns)
-			gate->since_ns = gate->passed_ns;
-	}
+	if (!fgv_gate_has_work(gate) && !gate->begun)
+		start_clock(gate);
+	gate->begun = false;
 	gate->woke = false;
 	gate->open.last = ++gate->submitted;
 	gate->open.predicted_ns += fgv_forecast_add(session, request, session->message, &expected);

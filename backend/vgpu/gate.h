@@ -59,6 +59,7 @@ struct fgv_gate {
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
 	bool online;	    /* the guest was told that the GPU is its own, or about to be */
 	bool woke;	    /* the last reply woke a thread that slept */
+	bool begun;	    /* fgv_gate_begin() has started the clock for the next work */
 	bool blocked;	    /* the next request waits for the gate; set anew in each turn */
 	uint32_t turns;
 	struct fgv_mark open; /* work that has no fence yet */
@@ -94,6 +95,12 @@ static inline bool fgv_gate_has_work(const struct fgv_gate *gate)
 {
 	return gate->finished != gate->submitted;
 }
+
+/*
+ * Use counts from now on, for work that is done by the time that fgv_gate_let() is told of it. The
+ * gate is open.
+ */
+void fgv_gate_begin(struct fgv_gate *gate);
 
 /*
  * @request has put work on the GPU; its subject and amount say of which kind, and its arguments

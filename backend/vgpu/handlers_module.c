@@ -8,6 +8,9 @@
 #include "common/log.h"
 #include "common/util.h"
 
+/* Of the data that comes with a module, what the GPU has done in a few microseconds. */
+#define DATA_SMALL (256u * 1024)
+
 /* What is loaded: a private copy of an image, and where its managed variables are to lie. */
 struct loading {
 	const void *image;
@@ -41,8 +44,26 @@ static CUresult load_on_gpu(struct fgv_session *session, const struct loading *w
 	return status;
 }
 
+/*
+ * The driver has the GPU zero a module's variables, or copy to them, while it loads it. Where that
+ * is more than next to nothing it is work: it waits for the grant, and is charged.
+ */
+static CUresult pass_gate(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_gpu_module_cost *cost)
+{
+	if (cost->data <= DATA_SMALL)
+		return CUDA_SUCCESS;
+	request->is_work = 1;
+	request->amount = cost->data;
+	if (!fgv_gate_admits(session, &session->gate, request, session->message, 0))
+		return FGV_CLOSED;
+	fgv_gate_begin(&session->gate);
+	return CUDA_SUCCESS;
+}
+
 /* Charges for the module before the driver takes any memory for it. */
-static CUresult load(struct fgv_session *session, const struct loading *what, uint32_t *handle)
+static CUresult load(struct fgv_session *session, struct fgv_request *request,
+		     const struct loading *what, uint32_t *handle)
 {
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_module_cost cost;
@@ -58,7 +79,9 @@ static CUresult load(struct fgv_session *session, const struct loading *what, ui
 	status = fgv_session_add(session, FGV_KIND_MODULE, bytes, &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = load_on_gpu(session, what, &object->module.gpu);
+	status = pass_gate(session, request, &cost);
+	if (status == CUDA_SUCCESS)
+		status = load_on_gpu(session, what, &object->module.gpu);
 	if (status != CUDA_SUCCESS) {
 		fgv_session_abandon(session, object);
 		return status;
@@ -84,8 +107,8 @@ static char *copy_image(const struct fgv_session *session, const void *image, ui
 	return copy;
 }
 
-static CUresult load_image(struct fgv_session *session, const void *image, uint64_t len,
-			   struct loading *what, uint32_t *handle)
+static CUresult load_image(struct fgv_session *session, struct fgv_request *request,
+			   const void *image, uint64_t len, struct loading *what, uint32_t *handle)
 {
 	char *copy = copy_image(session, image, len);
 	CUresult status;
@@ -94,7 +117,7 @@ static CUresult load_image(struct fgv_session *session, const void *image, uint6
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	what->image = copy;
 	what->len = len;
-	status = load(session, what, handle);
+	status = load(session, request, what, handle);
 	free(copy);
 	return status;
 }
@@ -105,10 +128,9 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 	CUresult status = fgv_session_take_deferred(session);
 	struct loading what = {.placed_count = 0};
 
-	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
-	return load_image(session, in->image, in->image_len, &what, &out->module);
+	return load_image(session, request, in->image, in->image_len, &what, &out->module);
 }
 
 /* One variable at *@at: its address and its size, 8 bytes each, and its name with a NUL. */
@@ -145,7 +167,6 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 	struct fgv_gpu_placed *placed;
 	struct loading what = {0};
 
-	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (left < least)
@@ -157,7 +178,8 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 		status = read_placed(session, &at, &left, &placed[what.placed_count++]);
 	what.placed = placed;
 	if (status == CUDA_SUCCESS)
-		status = load_image(session, in->image, in->image_len, &what, &out->module);
+		status =
+			load_image(session, request, in->image, in->image_len, &what, &out->module);
 	free(placed);
 	return status;
 }

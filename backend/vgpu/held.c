@@ -95,6 +95,20 @@ enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_r
 	}
 }
 
+static void count(struct fgv_held *held, const struct fgv_held_request *entry)
+{
+	held->count++;
+	held->bytes += entry->len;
+	held->frees += entry->request.op == FGV_OP_MEM_FREE;
+	held->in_lane[entry->request.lane] += fgv_held_info(entry->request.op)->call;
+}
+
+void fgv_held_put_back(struct fgv_held *held, struct fgv_held_request *entry)
+{
+	STAILQ_INSERT_HEAD(&held->list, entry, link);
+	count(held, entry);
+}
+
 int fgv_held_add(struct fgv_held *held, const struct fgv_request *request, const uint8_t *message,
 		 uint32_t len)
 {
@@ -107,10 +121,7 @@ int fgv_held_add(struct fgv_held *held, const struct fgv_request *request, const
 	memcpy(entry->message, message, len);
 	entry->message[len] = '\0';
 	STAILQ_INSERT_TAIL(&held->list, entry, link);
-	held->count++;
-	held->bytes += len;
-	held->frees += request->op == FGV_OP_MEM_FREE;
-	held->in_lane[request->lane] += fgv_held_info(request->op)->call;
+	count(held, entry);
 	return 0;
 }
 

@@ -66,5 +66,7 @@ static inline struct fgv_held_request *fgv_held_first(const struct fgv_held *hel
 	return STAILQ_FIRST(&held->list);
 }
 struct fgv_held_request *fgv_held_take(struct fgv_held *held);
+/* Gives it back: it runs next. */
+void fgv_held_put_back(struct fgv_held *held, struct fgv_held_request *entry);
 
 #endif

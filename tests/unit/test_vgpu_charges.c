@@ -192,6 +192,64 @@ START_TEST(no_variable_passes_by)
 }
 END_TEST
 
+/* What the GPU does for a module of much data waits for the grant and is paid for. */
+START_TEST(much_data_waits_for_the_grant)
+{
+	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off};
+	struct fgv_module_load_reply reply;
+	uint32_t module;
+	uint64_t used_ns;
+
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	used_ns = __atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED);
+	ck_assert_uint_eq(vgpu_load_ptx(&vgpu, vgpu_add_ptx, &module), CUDA_SUCCESS);
+	load.image_len = vgpu_put_image(&vgpu, ptx_with(".global .b8 big[33554432];", ""));
+	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_LOAD, &load, sizeof(load));
+	vgpu_await_wants(&vgpu);
+	/* The lanes go on meanwhile, and it has not been loaded. */
+	ck_assert_uint_eq(vgpu_call(&vgpu, 1, FGV_OP_STREAM_CREATE,
+				    &(struct fgv_stream_create_request){0},
+				    sizeof(struct fgv_stream_create_request),
+				    &(struct fgv_stream_create_reply){0}),
+			  CUDA_SUCCESS);
+	ck_assert_ptr_null(fgv_ring_peek(&vgpu.lanes[0].replies));
+	ck_assert_uint_lt(used_bytes(), MIB);
+	ck_assert_uint_eq(__atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED), used_ns);
+	vgpu_grant(&vgpu, VGPU_SLICE);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
+	ck_assert_uint_gt(used_bytes(), 32 * MIB);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	ck_assert_uint_gt(__atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED), used_ns);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+}
+END_TEST
+
+/* A lane's calls are answered in their order, though one of them waits for the grant. */
+START_TEST(load_waits_in_its_lane)
+{
+	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off};
+	struct fgv_module_load_reply reply;
+	struct fgv_mem_info_reply info;
+
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	load.image_len = vgpu_put_image(&vgpu, ptx_with(".global .b8 big[1048576];", ""));
+	for (int i = 0; i < 3; i++) {
+		vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_LOAD, &load, sizeof(load));
+		vgpu_must_post(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0);
+	}
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	for (uint64_t i = 1; i <= 3; i++) {
+		ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
+		ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &info), CUDA_SUCCESS);
+		ck_assert_uint_le(info.free, VGPU_QUOTA - i * MIB);
+		ck_assert_uint_gt(info.free, VGPU_QUOTA - i * MIB - MIB / 2);
+	}
+}
+END_TEST
+
 /* --- Local memory --------------------------------------------------------------- */
 
 static const char *ptx_with_local(unsigned bytes)
@@ -299,6 +357,8 @@ int main(void)
 	tcase_add_test(tests, events_are_charged);
 	tcase_add_test(tests, variables_are_charged);
 	tcase_add_test(tests, no_variable_passes_by);
+	tcase_add_test(tests, much_data_waits_for_the_grant);
+	tcase_add_test(tests, load_waits_in_its_lane);
 	tcase_add_test(tests, local_memory_is_charged);
 	tcase_add_test(tests, small_things_take_a_page);
 	suite_add_tcase(suite, tests);
