@@ -67,6 +67,7 @@ struct fgv_config {
 	bool cosched;	  /* favour vCPUs as far as the kernel allows it; else never */
 	uint64_t interactive_calls;
 	uint64_t interactive_window_ns;
+	bool context_memory; /* sessions are charged for their contexts */
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */

@@ -20,6 +20,8 @@ struct fgv_device {
 	bool is_substitute; /* soft, since no other GPU was found */
 	unsigned ordinal;
 	char name[256];
+	char place[32];	     /* on the PCI bus, of a CUDA device */
+	uint64_t context_bytes;	     /* that a context takes of its memory, as measured; 0: not yet */
 	struct fgv_gpusched *sched;  /* NULL: does not run */
 	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
 };
@@ -52,6 +54,9 @@ static inline bool fgv_devices_are_substitutes(const struct fgv_devices *devices
 {
 	return devices->count && devices->list[0].is_substitute;
 }
+
+/* What a context takes of @device, as far as is known; nothing on a soft GPU. */
+uint64_t fgv_device_context_bytes(const struct fgv_device *device);
 
 /* Process @pid, which used @device, has ended. */
 void fgv_device_forget(const struct fgv_device *device, pid_t pid);

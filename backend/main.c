@@ -23,6 +23,7 @@
 #include "backend/config.h"
 #include "backend/devices.h"
 #include "backend/loop.h"
+#include "backend/memwatch.h"
 #include "backend/mps.h"
 #include "backend/mps_keeper.h"
 #include "backend/options.h"
@@ -57,6 +58,7 @@ static struct {
 	struct fgv_watch lifetime;
 	struct fgv_warm warm;
 	struct fgv_sessions sessions;
+	struct fgv_memwatch memwatch;
 	struct fgv_transport transport;
 	struct fgv_ivshmem ivshmem;
 	struct fgv_qmp qmp;
@@ -356,7 +358,9 @@ static uint64_t deadline_ns(void)
 					   fgv_qmp_deadline_ns(&backend.qmp));
 
 	uint64_t process_ns = fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
-					     fgv_sessions_deadline_ns(&backend.sessions));
+					     fgv_earlier_ns(
+						     fgv_sessions_deadline_ns(&backend.sessions),
+						     fgv_memwatch_deadline_ns(&backend.memwatch)));
 
 	return fgv_earlier_ns(fgv_earlier_ns(transport_ns, admin_ns), process_ns);
 }
@@ -373,6 +377,7 @@ static void serve(void)
 		fgv_admin_tick(&backend.admin);
 		fgv_warm_tick(&backend.warm);
 		fgv_sessions_tick(&backend.sessions);
+		fgv_memwatch_tick(&backend.memwatch);
 	}
 }
 
@@ -446,11 +451,14 @@ static int run(const struct fgv_backend_options *options)
 	if (ret)
 		goto end_loop;
 	backend.sessions.mps = &backend.mps;
+	fgv_memwatch_init(&backend.memwatch, &backend.config, &backend.devices, &backend.sessions,
+			  backend.vms, backend.vm_count);
 	ret = start_mps(socket);
 	if (!ret)
 		say_ready(options->ready_fd, socket);
 	serve();
 	end_processes();
+	fgv_memwatch_fini(&backend.memwatch);
 	fgv_mps_stop(&backend.mps);
 end_loop:
 	end_loop();

@@ -33,7 +33,11 @@ extern char **environ;
 #define ENVIRONMENT_PIPES   "CUDA_MPS_PIPE_DIRECTORY"
 #define ENVIRONMENT_LOGS    "CUDA_MPS_LOG_DIRECTORY"
 #define ENVIRONMENT_DEVICES "CUDA_VISIBLE_DEVICES"
+#define ENVIRONMENT_MEMORY  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 #define ENVIRONMENT_ALL	    "CUDA_MPS_"
+
+/* What MPS may count for a client beyond its VM's quota: the context, and padding. */
+#define MEMORY_SLACK_MIB 1024
 
 /* Takes every setting of MPS out of the environment: they are for somebody else's. */
 static void forget_environment(void)
@@ -231,6 +235,44 @@ static void channel_ready(struct fgv_watch *watch, uint32_t events)
 		  (int)mps->keeper);
 }
 
+/* The largest quota of the VMs on @device, in MiB; 0 where one of them has none. */
+static uint64_t largest_quota_mib(const struct fgv_config *config, size_t device)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < config->vm_count; i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		if (vm->device != device)
+			continue;
+		if (vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
+			return 0;
+		largest = fgv_max_u64(largest, (vm->memory_bytes >> 20) + 1);
+	}
+	return largest;
+}
+
+/*
+ * MPS has a limit of its own for each client, which is set when that starts, and so before it is
+ * known for which VM: no client needs more than the largest of them may have.
+ */
+static void limit_clients(const struct fgv_config *config, const struct fgv_devices *devices)
+{
+	char text[FGV_GPU_DEVICES_MAX * 32] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < devices->count; i++) {
+		uint64_t quota_mib = largest_quota_mib(config, i);
+
+		if (quota_mib)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%zu=%lluM",
+						len ? "," : "", i,
+						(unsigned long long)quota_mib + MEMORY_SLACK_MIB);
+	}
+	if (len)
+		setenv(ENVIRONMENT_MEMORY, text, 1);
+}
+
 /* What starts from now on leads to the MPS in @folder. */
 static void show_clients(const char *folder, struct fgv_devices *devices)
 {
@@ -294,6 +336,7 @@ int fgv_mps_start(struct fgv_mps *mps, const struct fgv_config *config, int loop
 	}
 	mps->ready = true;
 	show_clients(folder, devices);
+	limit_clients(config, devices);
 	fgv_info("NVIDIA's MPS is ready, in %s, for CUDA devices %s", folder, visible);
 	return 0;
 }

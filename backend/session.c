@@ -38,6 +38,7 @@ struct fgv_session {
 	pid_t pid;
 	pid_t client_pid;
 	int control_fd; /* its end ends the process; -1: told already */
+	bool is_killed;
 	uint32_t number;
 	unsigned account;
 	uid_t uid;
@@ -142,6 +143,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		       const struct fgv_client_window *window, struct fgv_setup *setup)
 {
 	const struct fgv_window *layout = &sessions->layout;
+	bool pays = sessions->config->context_memory;
 
 	*setup = (struct fgv_setup){
 		.session = session->number,
@@ -154,6 +156,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.staging_len = layout->staging_len,
 		.slice_ns = sessions->config->slice_ns,
 		.idle_ns = sessions->config->idle_ns,
+		.context_bytes = pays ? fgv_device_context_bytes(session->vm->device) : 0,
 		.lanes = layout->lanes,
 		.is_substitute = session->vm->device->is_substitute,
 	};
@@ -468,6 +471,19 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal)
 
 	LIST_FOREACH(session, &sessions->list, link)
 		kill(session->pid, signal);
+}
+
+void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const char *why)
+{
+	struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->number != number || session->is_killed)
+			continue;
+		session->is_killed = true;
+		fgv_error("%s: killed: %s", session->label, why);
+		kill(session->pid, SIGKILL);
+	}
 }
 
 void fgv_sessions_find_vcpus(struct fgv_sessions *sessions)

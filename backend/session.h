@@ -84,6 +84,9 @@ void fgv_session_end(struct fgv_session *session, const char *why);
 void fgv_sessions_end(struct fgv_sessions *sessions, const char *why);
 void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 
+/* Ends session @number at once, and logs why; nothing where it has ended, or was told before. */
+void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const char *why);
+
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
 

@@ -320,6 +320,17 @@ unsigned fgv_warm_ready(const struct fgv_warm *warm, unsigned device)
 	return warm->plans[device].ready;
 }
 
+bool fgv_warm_is_ready(const struct fgv_warm *warm, unsigned device, pid_t pid)
+{
+	const struct fgv_warm_process *process;
+
+	LIST_FOREACH(process, &warm->list, link) {
+		if (process->pid == pid && process->device == device && process->state == READY)
+			return true;
+	}
+	return false;
+}
+
 /* --- Keeping them ---------------------------------------------------------- */
 
 /* Where the daemon runs from its build tree, the vGPU program lies beside it there. */

@@ -34,6 +34,9 @@ struct fgv_warm {
 			 */
 };
 
+/* Whether process @pid is ready for @device, and has served nobody. */
+bool fgv_warm_is_ready(const struct fgv_warm *warm, unsigned device, pid_t pid);
+
 /* Finds the vGPU program; a negative errno and @why where there is none. Starts nothing. */
 int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
 		  const struct fgv_devices *devices, const struct fgv_mps *mps, int loop, char *why,

@@ -28,6 +28,18 @@ static int cuda_count(char *why, size_t why_len)
 	return count;
 }
 
+static void cuda_place(int ordinal, char *place, size_t len)
+{
+	char why[256];
+	const struct fgv_cuda_driver *driver = fgv_cuda_driver_get(why, sizeof(why));
+	CUdevice device;
+
+	place[0] = '\0';
+	if (driver && driver->device_get(&device, ordinal) == CUDA_SUCCESS &&
+	    driver->device_pci_bus_id(place, (int)len, device) != CUDA_SUCCESS)
+		place[0] = '\0';
+}
+
 static CUresult open_context(struct cuda *cuda, int ordinal)
 {
 	const struct fgv_cuda_driver *driver = cuda->driver;
@@ -434,6 +446,7 @@ static void cuda_arm(struct fgv_gpu *gpu)
 const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.name = "cuda",
 	.count = cuda_count,
+	.place = cuda_place,
 	.open = cuda_open,
 	.close = cuda_close,
 	.info = cuda_info,

@@ -86,6 +86,9 @@ struct fgv_gpu_ops {
 	 */
 	int (*count)(char *why, size_t why_len);
 
+	/* Where device @ordinal is on the PCI bus, "" if that can't be told. As count(). */
+	void (*place)(int ordinal, char *place, size_t len);
+
 	CUresult (*open)(const struct fgv_gpu_config *config, struct fgv_gpu **gpu);
 	void (*close)(struct fgv_gpu *gpu);
 	/* Fills all but `devices`; memory_bytes is the device's. */

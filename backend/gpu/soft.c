@@ -46,6 +46,12 @@ static int soft_count(char *why, size_t why_len)
 	return FGV_GPU_DEVICES_MAX;
 }
 
+static void soft_place(int ordinal, char *place, size_t len)
+{
+	(void)ordinal;
+	snprintf(place, len, "%s", "");
+}
+
 static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **gpu)
 {
 	struct soft *soft = calloc(1, sizeof(*soft));
@@ -461,6 +467,7 @@ static void soft_arm(struct fgv_gpu *gpu)
 const struct fgv_gpu_ops fgv_gpu_soft = {
 	.name = "soft",
 	.count = soft_count,
+	.place = soft_place,
 	.open = soft_open,
 	.close = soft_close,
 	.info = soft_info,

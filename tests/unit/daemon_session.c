@@ -138,7 +138,7 @@ static void fill_account(const struct fgv_setup *setup, const int *fds)
 	account = &accounts->sessions[setup->account];
 	if (account->memory_bytes || account->requests)
 		exit(14); /* something stayed behind from the session before */
-	account->memory_bytes = 4096;
+	account->memory_bytes = 4096 + setup->context_bytes;
 	account->requests = 7;
 	account->round_trips = 5;
 	account->launches = 3;

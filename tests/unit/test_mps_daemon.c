@@ -128,6 +128,27 @@ START_TEST(clients_of_mps)
 }
 END_TEST
 
+/* No client may have more than the largest quota, by MPS's own count; without one, there is none.
+ */
+START_TEST(clients_have_a_limit)
+{
+	static const char head[] =
+		"gpu = \"cuda:1\"; context = \"mps\"; window = \"8M\"; lanes = 4;";
+	char config[256];
+	int fd;
+
+	snprintf(config, sizeof(config),
+		 "%s vms = ( { name = \"a\"; memory = \"2G\"; }, { name = \"b\"; %s } );\n", head,
+		 _i ? "" : "memory = \"4G\";");
+	daemon_start(&server, config);
+	fd = guest_open(&server, "a", "p", NULL);
+	ck_assert(session_has(1, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5121M") == !_i);
+	ck_assert(session_has(1, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=") == !_i);
+	close(fd);
+	daemon_stop(&server);
+}
+END_TEST
+
 START_TEST(none_of_mps)
 {
 	int fd;
@@ -245,6 +266,7 @@ static Suite *mps_daemon_suite(void)
 	tcase_add_checked_fixture(tcase, set_up, tear_down);
 	tcase_set_timeout(tcase, 2 * HANG_LIMIT_SEC);
 	tcase_add_test(tcase, clients_of_mps);
+	tcase_add_loop_test(tcase, clients_have_a_limit, 0, 2);
 	tcase_add_test(tcase, none_of_mps);
 	tcase_add_test(tcase, no_session_without_mps);
 	tcase_add_test(tcase, processes_kept_ready);

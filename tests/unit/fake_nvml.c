@@ -1,0 +1,80 @@
+/*
+ * Plays libnvidia-ml.so.1 for tests of the daemon. It does not start unless FAKE_NVML names a
+ * file, whose lines are what is asked for, anew each time: "c" for a process with a context of its
+ * own, "m" for a client of MPS, then its id and its bytes. Without the file it fails.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT	 __attribute__((visibility("default")))
+#define NO_START 9
+#define UNKNOWN	 999
+#define TOO_MANY 7
+
+struct process {
+	unsigned pid;
+	unsigned long long bytes;
+	unsigned instances[2];
+};
+
+EXPORT int nvmlInit_v2(void);
+EXPORT int nvmlShutdown(void);
+EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *place, void **device);
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+						   struct process *processes);
+EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count,
+						      struct process *processes);
+
+int nvmlInit_v2(void)
+{
+	return getenv("FAKE_NVML") ? 0 : NO_START;
+}
+
+int nvmlShutdown(void)
+{
+	return 0;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *place, void **device)
+{
+	static int any;
+
+	*device = &any;
+	return strcmp(place, "0000:1b:00.0") ? UNKNOWN : 0;
+}
+
+static int list(char kind, unsigned *count, struct process *processes)
+{
+	FILE *file = fopen(getenv("FAKE_NVML"), "r");
+	unsigned room = *count;
+	struct process process = {0};
+	char its;
+
+	*count = 0;
+	if (!file)
+		return UNKNOWN;
+	while (fscanf(file, " %c %u %llu", &its, &process.pid, &process.bytes) == 3) {
+		if (its != kind)
+			continue;
+		if (*count < room)
+			processes[*count] = process;
+		(*count)++;
+	}
+	fclose(file);
+	return *count > room ? TOO_MANY : 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+					    struct process *processes)
+{
+	(void)device;
+	return list('c', count, processes);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count,
+					       struct process *processes)
+{
+	(void)device;
+	return list('m', count, processes);
+}
