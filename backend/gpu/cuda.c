@@ -257,9 +257,10 @@ static CUresult cuda_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 	return cuda->driver->fill_rows(dst, pitch, value, width, height, stream->handle);
 }
 
-static CUresult cuda_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module)
+static CUresult cuda_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				   uint64_t bytes)
 {
-	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MODULE, (uint64_t)(uintptr_t)module, 0);
+	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MODULE, (uint64_t)(uintptr_t)module, bytes);
 }
 
 static CUresult cuda_module_global(struct fgv_gpu *gpu, struct fgv_gpu_module *module,

@@ -188,9 +188,12 @@ struct fgv_gpu_ops {
 	CUresult (*module_managed)(struct fgv_gpu *gpu, const void *image, size_t len,
 				   fgv_gpu_each_managed *each, void *arg, char *log,
 				   size_t log_len);
-	/* Waits for nothing: it goes after the work queued before. Its functions are gone at once.
+	/*
+	 * Waits for nothing: it goes after the work queued before. Its functions are gone at once.
+	 * @bytes: what it takes.
 	 */
-	CUresult (*module_unload)(struct fgv_gpu *gpu, struct fgv_gpu_module *module);
+	CUresult (*module_unload)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				  uint64_t bytes);
 	CUresult (*module_global)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
 				  const char *name, uint64_t *address, uint64_t *bytes);
 	CUresult (*module_function)(struct fgv_gpu *gpu, struct fgv_gpu_module *module,

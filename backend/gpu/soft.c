@@ -216,8 +216,10 @@ static CUresult soft_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 	return softgpu_fill(gpu_of(gpu), dst, pitch, value, 1, width, height, stream_of(stream));
 }
 
-static CUresult soft_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module)
+static CUresult soft_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
+				   uint64_t bytes)
 {
+	(void)bytes;
 	softgpu_module_unload(gpu_of(gpu), (struct softgpu_module *)module);
 	return CUDA_SUCCESS;
 }

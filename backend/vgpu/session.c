@@ -133,7 +133,7 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	switch (object->kind) {
 	case FGV_KIND_MODULE:
 		session->image_bytes -= object->module.image_bytes;
-		return gpu->ops->module_unload(gpu, object->module.gpu);
+		return gpu->ops->module_unload(gpu, object->module.gpu, object->charge.bytes);
 	case FGV_KIND_FUNCTION:
 		session->param_sizes_bytes -=
 			object->function.param_count * sizeof(*object->function.param_sizes);
