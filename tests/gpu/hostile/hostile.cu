@@ -1,0 +1,325 @@
+/*
+ * A program that tries to have more of a GPU than its VM may, each word in a way of its own, and
+ * one that suffers from it. It knows nothing of FairGV. tests/gpu/hostile/hostile.py starts it.
+ *
+ *	globals BYTES		modules with a variable of BYTES, until one is refused
+ *	local BYTES		a kernel whose threads have BYTES of local memory each
+ *	arrays LAYERS		arrays of LAYERS layers of 512 texels, until one is refused
+ *	streams, events		until one is refused, or there are MANY
+ *	limits STEPS		a limit raised, and lowered in STEPS by a byte; then memory
+ *	fragments BYTES		allocations of BYTES, of which one in each 2 MiB stays; then memory
+ *	memory			memory, until it is refused
+ *	storm SECONDS BYTES	modules with a variable of BYTES, loaded and unloaded
+ *	churn SECONDS BYTES	allocations of BYTES, made and freed
+ *	neighbour SECONDS BLOCKS TURNS	kernels, eight at a time
+ *	free			what is free of the device
+ *
+ * When it has what it could get it says so in a line, "done COUNT STATUS", and keeps it until its
+ * standard input ends. neighbour, storm and churn end by themselves: "did COUNT SECONDS".
+ */
+#include <cuda_runtime.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#define MANY	   5000
+#define MANY_TRIES 2000000
+#define BLOCK	   (2ull << 20)
+
+static double now()
+{
+	timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static int hold(unsigned long long count, cudaError_t status)
+{
+	printf("done %llu %s\n", count, cudaGetErrorName(status));
+	fflush(stdout);
+	while (getchar() != EOF)
+		continue;
+	return 0;
+}
+
+static int report(unsigned long long count, double seconds)
+{
+	printf("did %llu %.6f\n", count, seconds);
+	return 0;
+}
+
+/* --- Modules -------------------------------------------------------------------- */
+
+static const char head[] = ".version 7.0\n.target sm_75\n.address_size 64\n";
+
+static cudaError_t load(const std::string &text, cudaLibrary_t *library)
+{
+	return cudaLibraryLoadData(library, text.c_str(), NULL, NULL, 0, NULL, NULL, 0);
+}
+
+static std::string text_with_variable(unsigned long long bytes)
+{
+	return head + std::string(".visible .global .align 16 .b8 big[") + std::to_string(bytes) +
+	       "];\n.visible .entry nothing()\n{\n\tret;\n}\n";
+}
+
+/* A library may be loaded when it is first used. */
+static cudaError_t load_variable(const std::string &text, cudaLibrary_t *library)
+{
+	cudaError_t status = load(text, library);
+	size_t size;
+	void *big;
+
+	if (status != cudaSuccess)
+		return status;
+	return cudaLibraryGetGlobal(&big, &size, *library, "big");
+}
+
+static int globals(unsigned long long bytes)
+{
+	std::string text = text_with_variable(bytes);
+	unsigned long long count = 0;
+	cudaLibrary_t library;
+	cudaError_t status;
+
+	while ((status = load_variable(text, &library)) == cudaSuccess && count < MANY)
+		count++;
+	return hold(count, status);
+}
+
+static int storm(double seconds, unsigned long long bytes)
+{
+	std::string text = text_with_variable(bytes);
+	unsigned long long count = 0;
+	double begun = now();
+
+	while (now() - begun < seconds) {
+		cudaLibrary_t library;
+
+		if (load_variable(text, &library) == cudaSuccess)
+			count++;
+		cudaLibraryUnload(library);
+	}
+	return report(count, now() - begun);
+}
+
+static int local(unsigned long long bytes)
+{
+	std::string size = std::to_string(bytes), last = std::to_string(bytes - 4);
+	std::string text = head + std::string(".visible .entry deep()\n{\n"
+					      "\t.local .align 4 .b8 mine[") +
+			   size + "];\n\t.reg .b64 %rd<3>;\n\t.reg .b32 %r<2>;\n"
+				  "\tmov.u64 %rd1, mine;\n\tmov.u32 %r1, %tid.x;\n"
+				  "\tst.volatile.local.u32 [%rd1], %r1;\n"
+				  "\tst.volatile.local.u32 [%rd1+" +
+			   last + "], %r1;\n\tret;\n}\n";
+	cudaLibrary_t library;
+	cudaKernel_t kernel;
+	cudaError_t status = load(text, &library);
+
+	if (status == cudaSuccess)
+		status = cudaLibraryGetKernel(&kernel, library, "deep");
+	if (status == cudaSuccess)
+		status = cudaLaunchKernel((const void *)kernel, dim3(1), dim3(32), NULL, 0, 0);
+	if (status == cudaSuccess)
+		status = cudaDeviceSynchronize();
+	return hold(status == cudaSuccess, status);
+}
+
+/* --- Memory --------------------------------------------------------------------- */
+
+static unsigned long long take_memory(cudaError_t *status)
+{
+	unsigned long long taken = 0;
+	size_t bytes = 1ull << 30;
+	void *memory;
+
+	do {
+		while ((*status = cudaMalloc(&memory, bytes)) == cudaSuccess)
+			taken += bytes;
+		bytes /= 2;
+	} while (bytes >= BLOCK);
+	return taken;
+}
+
+static int memory()
+{
+	cudaError_t status;
+	unsigned long long taken = take_memory(&status);
+
+	return hold(taken, status);
+}
+
+static int limits(unsigned long long steps)
+{
+	cudaError_t status;
+	unsigned long long taken;
+	size_t before;
+
+	cudaDeviceGetLimit(&before, cudaLimitMallocHeapSize);
+	if (cudaDeviceSetLimit(cudaLimitMallocHeapSize, before + steps + 1) == cudaSuccess) {
+		for (unsigned long long i = 0; i < steps; i++)
+			cudaDeviceSetLimit(cudaLimitMallocHeapSize, before + steps - i);
+	}
+	taken = take_memory(&status);
+	return hold(taken, status);
+}
+
+static int fragments(unsigned long long bytes)
+{
+	std::vector<char *> blocks;
+	unsigned long long block = 0;
+	cudaError_t status = cudaSuccess;
+
+	for (int i = 0; i < MANY_TRIES; i++) {
+		void *made;
+
+		status = cudaMalloc(&made, bytes);
+		if (status != cudaSuccess)
+			break;
+		blocks.push_back((char *)made);
+	}
+	for (char *at : blocks) {
+		if ((unsigned long long)at / BLOCK == block)
+			cudaFree(at);
+		block = (unsigned long long)at / BLOCK;
+	}
+	cudaGetLastError();
+	return hold(take_memory(&status), status);
+}
+
+static int churn(double seconds, unsigned long long bytes)
+{
+	unsigned long long count = 0;
+	double begun = now();
+
+	while (now() - begun < seconds) {
+		void *made;
+
+		if (cudaMalloc(&made, bytes) != cudaSuccess)
+			continue;
+		cudaFree(made);
+		count++;
+	}
+	return report(count, now() - begun);
+}
+
+static int arrays(int layers)
+{
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+	unsigned long long count = 0;
+	cudaError_t status;
+	cudaArray_t array;
+
+	while ((status = cudaMalloc3DArray(&array, &format, make_cudaExtent(512, 1, layers),
+					   cudaArrayLayered)) == cudaSuccess &&
+	       count < MANY)
+		count++;
+	return hold(count, status);
+}
+
+static int streams()
+{
+	unsigned long long count = 0;
+	cudaError_t status;
+	cudaStream_t stream;
+
+	while ((status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) ==
+		       cudaSuccess &&
+	       count < MANY)
+		count++;
+	return hold(count, status);
+}
+
+static int events()
+{
+	unsigned long long count = 0;
+	cudaError_t status;
+	cudaEvent_t event;
+
+	while ((status = cudaEventCreate(&event)) == cudaSuccess && count < 20 * MANY)
+		count++;
+	return hold(count, status);
+}
+
+/* --- The neighbour ---------------------------------------------------------------- */
+
+__global__ void work(float *out, int turns)
+{
+	float value = threadIdx.x;
+
+	for (int i = 0; i < turns; i++)
+		value = value * 0.999f + 1.0f;
+	if (value == -1.0f)
+		*out = value;
+}
+
+static int neighbour(double seconds, int blocks, int turns)
+{
+	unsigned long long count = 0;
+	double begun;
+	float *out;
+
+	if (cudaMalloc(&out, sizeof(*out)) != cudaSuccess)
+		return 1;
+	work<<<blocks, 256>>>(out, turns);
+	if (cudaDeviceSynchronize() != cudaSuccess)
+		return 1;
+	begun = now();
+	while (now() - begun < seconds) {
+		for (int i = 0; i < 8; i++)
+			work<<<blocks, 256>>>(out, turns);
+		if (cudaDeviceSynchronize() != cudaSuccess)
+			return 1;
+		count += 8;
+	}
+	return report(count, now() - begun);
+}
+
+static int say_free()
+{
+	size_t free_bytes, total_bytes;
+
+	if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
+		return 1;
+	printf("free %zu %zu\n", free_bytes, total_bytes);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	std::string word = argc > 1 ? argv[1] : "";
+	double first = argc > 2 ? atof(argv[2]) : 0;
+	double second = argc > 3 ? atof(argv[3]) : 0;
+
+	if (word == "globals")
+		return globals((unsigned long long)first);
+	if (word == "local")
+		return local((unsigned long long)first);
+	if (word == "arrays")
+		return arrays((int)first);
+	if (word == "streams")
+		return streams();
+	if (word == "events")
+		return events();
+	if (word == "limits")
+		return limits((unsigned long long)first);
+	if (word == "fragments")
+		return fragments((unsigned long long)first);
+	if (word == "memory")
+		return memory();
+	if (word == "storm")
+		return storm(first, (unsigned long long)second);
+	if (word == "churn")
+		return churn(first, (unsigned long long)second);
+	if (word == "neighbour")
+		return neighbour(first, (int)second, argc > 4 ? atoi(argv[4]) : 1);
+	if (word == "free")
+		return say_free();
+	fprintf(stderr, "usage: hostile WORD [NUMBER...]; see its source\n");
+	return 2;
+}

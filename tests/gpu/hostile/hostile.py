@@ -1,0 +1,143 @@
+"""What a hostile program can take of a GPU beyond its VM's quota and share: nothing, is tested here.
+
+usage: hostile.py [WORD...]     memory and neighbour, if none is named
+
+memory: one program after another (hostile.cu) takes GPU memory in every way that there is, and
+keeps it. Each must be refused at some point; what is charged is within the quota; and on a GPU of
+NVIDIA's, what the device has less while it is kept is within the quota and a context's own memory. It
+prints both, per way, so that what is charged can be compared with what is taken.
+
+neighbour: a program of another VM works beside storms of module loads, large and small, and of
+allocations. What it loses against working alone is what the other has been charged, to within 2 %.
+
+FAIRGV_TEST_GPU: soft (small sizes, and memory only), or cuda; abs_top_builddir: the build or bundle.
+A program of its own, which runs natively, asks the device what is free: FAIRGV_NATIVE is put before it.
+"""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "local"))
+from harness import BUILD, Failure, backend, expect, finish, kill
+
+PROGRAM = "tests/gpu/hostile/hostile"
+GPU = os.environ.get("FAIRGV_TEST_GPU", "soft")
+IS_SOFT = GPU == "soft"
+QUOTA = (256 if IS_SOFT else 4096) << 20
+CONTEXT = 1 << 30       # what a context takes, and the driver for itself, at the most
+SECONDS = 4
+KERNEL = (132 * 4, 20000)
+TOLERANCE = 0.02
+
+# The arguments, on the soft GPU and on others. Each takes more than the quota if it is let.
+WAYS = {
+    "memory": ((), ()),
+    "one large variable": (("globals", 1 << 40), ("globals", 60 << 30)),
+    "many variables": (("globals", 16 << 20), ("globals", 256 << 20)),
+    "local memory": (("local", 256 << 10), ("local", 256 << 10)),
+    "arrays of small layers": (("arrays", 2048), ("arrays", 2048)),
+    "streams": (("streams",), ("streams",)),
+    "events": (("events",), ("events",)),
+    "limits": (("limits", 2000), ("limits", 94209)),
+    "fragments": (("fragments", 1 << 10), ("fragments", 64 << 10)),
+}
+# These are few enough to be let, where they fit.
+MAY_BE_LET = ("streams", "events")
+
+STORMS = {
+    "large variables": ("storm", SECONDS, 1 << 30),
+    "variables of 64 KiB": ("storm", SECONDS, 64 << 10),
+    "allocations of 64 MiB": ("churn", SECONDS, 64 << 20),
+}
+
+
+def native_free():
+    """What the device has free, as a program beside FairGV sees it."""
+    command = shlex.split(os.environ.get("FAIRGV_NATIVE", "")) + [str(BUILD / PROGRAM), "free"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return int(re.fullmatch(r"free (\d+) \d+\n", done.stdout)[1])
+
+
+def vm_of(daemon, name):
+    return next(vm for vm in daemon.report()["vms"] if vm["name"] == name)
+
+
+def start(daemon, vm, *arguments):
+    return subprocess.Popen(
+        [BUILD / "tools/fairgv-run", "--socket", daemon.socket, "--vm", vm, "--", BUILD / PROGRAM,
+         *map(str, arguments)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True)
+
+
+def take(daemon, way, arguments):
+    before = None if IS_SOFT else native_free()
+    program = start(daemon, "attacker", *arguments)
+    line = program.stdout.readline()
+    found = re.fullmatch(r"done (\d+) (\w+)\n", line)
+    if not found:
+        kill(program)
+        raise Failure(f"{way}: {line!r}\n{daemon.log()}")
+    charged = vm_of(daemon, "attacker")["memory_bytes"]
+    taken = None if IS_SOFT else before - native_free()
+    program.stdin.close()
+    program.stdin = None
+    finish(program)
+    print(f"  {way:24} {found[1]:>12} {found[2]:26} charged {charged >> 20:6} MiB"
+          + ("" if taken is None else f"  taken {taken >> 20:6} MiB"), flush=True)
+    expect(found[2] == "cudaErrorMemoryAllocation" or way in MAY_BE_LET, f"{way}: {found[2]}")
+    expect(charged <= QUOTA, f"{way}: charged {charged} of {QUOTA}")
+    expect(taken is None or taken <= QUOTA + CONTEXT, f"{way}: {taken} taken of {QUOTA}")
+
+
+def test_memory():
+    settings = {"attacker": f'memory = "{QUOTA >> 20}M";', "other": ""}
+    with backend(settings, gpu=GPU) as daemon:
+        for way, sizes in WAYS.items():
+            arguments = sizes[0 if IS_SOFT else 1] or ("memory",)
+            take(daemon, way, arguments)
+            daemon.expect_at_rest()
+
+
+def rate_of(program):
+    status, out, err = finish(program)
+    found = re.fullmatch(r"did (\d+) ([\d.]+)\n", out)
+    expect(status == 0 and found, f"status {status}: {out}{err}")
+    return int(found[1]) / float(found[2])
+
+
+def test_neighbour():
+    """Alone before and after, since a GPU's clock changes with what it does."""
+    if IS_SOFT:
+        print("  left out: on the soft GPU the processors' load would decide")
+        return
+    with backend({"attacker": 'memory = "4G";', "neighbour": ""}, gpu=GPU) as daemon:
+        for name, arguments in STORMS.items():
+            neighbour = ("neighbour", ("neighbour", SECONDS - 1, *KERNEL))
+            alone = rate_of(start(daemon, neighbour[0], *neighbour[1]))
+            storm = start(daemon, "attacker", *arguments)
+            before = vm_of(daemon, "attacker")["gpu_ns"]
+            beside = rate_of(start(daemon, neighbour[0], *neighbour[1]))
+            paid = (vm_of(daemon, "attacker")["gpu_ns"] - before) / ((SECONDS - 1) * 1e9)
+            loads = rate_of(storm)
+            alone = (alone + rate_of(start(daemon, neighbour[0], *neighbour[1]))) / 2
+            print(f"  {name:24} {loads:8.1f} a second; the neighbour has {beside / alone:.3f} of "
+                  f"what it has alone, the other was charged {paid:.3f}", flush=True)
+            expect(beside / alone + paid >= 1 - TOLERANCE and beside / alone >= 0.5 - TOLERANCE,
+                   f"{name}: the neighbour lost more than the other paid for")
+
+
+def main():
+    tests = {"memory": test_memory, "neighbour": test_neighbour}
+    for word in sys.argv[1:] or tests:
+        print(f"{word}:", flush=True)
+        tests[word]()
+
+
+try:
+    main()
+except Failure as failure:
+    sys.exit(f"FAILED: {failure}")
