@@ -69,6 +69,9 @@ static CUresult cuda_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 	cuda->legacy.next = cuda->legacy.previous = &cuda->legacy;
 	/* The driver's cache of compiled PTX is a file that sessions would share. */
 	setenv("CUDA_CACHE_DISABLE", "1", 1);
+	/* Variables are zeroed when a module is loaded, which the gate knows of, not at first use.
+	 */
+	setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 	cuda->driver = fgv_cuda_driver_get(config->why, config->why_len);
 	if (cuda->driver)
 		status = open_context(cuda, config->ordinal);

@@ -174,13 +174,17 @@ static pid_t kept_ready(void)
 /* By what a process has that is ready and has served nobody; as nobody knows better, 640 MiB. */
 START_TEST(contexts_are_charged_as_measured)
 {
+	pid_t ready, served;
 	char line[64];
+	int guest;
 
 	daemon_start(&server, "context_memory = true; warm = 1; " CONFIG);
-	close(guest_open(&server, "a", "program", NULL));
+	guest = guest_open(&server, "a", "program", NULL);
+	served = daemon_session_pid(&server, 1);
+	close(guest);
 	daemon_await_log(&server, "671092736 bytes in use");
-	daemon_await_log(&server, "is ready for CUDA device 1");
-	snprintf(line, sizeof(line), "c %d %llu\n", (int)kept_ready(), 500 * MIB);
+	AWAIT((ready = kept_ready()) && ready != served);
+	snprintf(line, sizeof(line), "c %d %llu\n", (int)ready, 500 * MIB);
 	say(line);
 	daemon_await_log(&server, "a context takes 500 MiB");
 	close(guest_open(&server, "a", "program", NULL));
