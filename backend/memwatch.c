@@ -32,20 +32,22 @@ static uint64_t allowed(uint64_t charged_bytes, uint64_t context_bytes)
 	return charged_bytes + charged_bytes / CHARGE_SHARE + context_bytes + FGV_MEMWATCH_SLACK;
 }
 
+static uint64_t beyond(const struct fgv_memwatch_claim *claim, uint64_t quota_bytes)
+{
+	return claim->used_bytes - fgv_min_u64(believed(claim, quota_bytes), claim->used_bytes);
+}
+
+/* Has most beyond its charge; where none has more than the others, has most of all. */
 static struct fgv_memwatch_claim *worst(struct fgv_memwatch_claim *claims, size_t count,
 					uint64_t quota_bytes)
 {
-	struct fgv_memwatch_claim *found = NULL;
-	uint64_t most = 0;
+	struct fgv_memwatch_claim *found = &claims[0];
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t charged = believed(&claims[i], quota_bytes);
-		uint64_t beyond = claims[i].used_bytes - fgv_min_u64(charged, claims[i].used_bytes);
+	for (size_t i = 1; i < count; i++) {
+		uint64_t its = beyond(&claims[i], quota_bytes), most = beyond(found, quota_bytes);
 
-		if (beyond > most) {
-			most = beyond;
+		if (its > most || (its == most && claims[i].used_bytes > found->used_bytes))
 			found = &claims[i];
-		}
 	}
 	return found;
 }

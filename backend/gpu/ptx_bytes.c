@@ -133,7 +133,7 @@ static uint64_t type_bytes(struct word word)
 		if (bits > 8 * TYPE_BYTES_MAX)
 			return TYPE_BYTES_MAX;
 	}
-	return word.len > 2 ? bits / 8 : TYPE_BYTES_MAX;
+	return bits ? (bits + 7) / 8 : TYPE_BYTES_MAX;
 }
 
 static int read_align(struct scan *scan, struct declaration *declaration)

@@ -31,14 +31,22 @@ def receive(control):
     return list(fds)
 
 
-def map_all(fds):
-    """Those that are memory, mapped; and their inode numbers, the same for all who have them."""
-    maps, inodes = [], []
+def map_all(fds, to_read_only=0):
+    """Those that are memory, mapped; and their inode numbers, the same for all who have them. So many
+    can only be read: the VM's quota, and the accounts of its other sessions.
+    """
+    maps, inodes, refused = [], [], 0
     for fd in fds:
         status = os.fstat(fd)
-        if stat.S_ISREG(status.st_mode) and status.st_size:
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
+            continue
+        inodes.append(status.st_ino)
+        try:
             maps.append(mmap.mmap(fd, status.st_size))
-            inodes.append(status.st_ino)
+        except PermissionError:
+            refused += 1
+    if refused != to_read_only:
+        sys.exit(f"{refused} descriptors can't be written to, not {to_read_only}")
     return maps, inodes
 
 
@@ -49,7 +57,7 @@ def scribble(notes):
     control.send(bytes(PREPARED_LEN))
     rest = receive(control)
     maps, inodes = map_all(fds)
-    more_maps, more_inodes = map_all(rest)
+    more_maps, more_inodes = map_all(rest, to_read_only=2)
     if not seat_only:
         maps += more_maps
         fds += rest

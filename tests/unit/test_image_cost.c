@@ -32,6 +32,7 @@ START_TEST(sizes_of_variables)
 	} cases[] = {
 		{"", 0, 0},
 		{".global .u8 x;", 1, 1},
+		{".global .b1 x[100];", 100, 100},
 		{".global .b32 x[100];", 400, 403},
 		{".visible .global .align 16 .v4 .f32 x[2];", 32, 47},
 		{".const .b64 x[2][3] = {{1, 2, 3}, {4}};", 48, 55},

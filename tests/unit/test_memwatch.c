@@ -62,6 +62,20 @@ START_TEST(judges_all_together)
 }
 END_TEST
 
+/* All of them claim the whole quota, and so none is beyond its own word: who has most is ended. */
+START_TEST(judges_those_that_claim_all)
+{
+	struct fgv_memwatch_claim claims[] = {
+		{.charged_bytes = UINT64_MAX, .used_bytes = 7 * GIB},
+		{.charged_bytes = 8 * GIB, .used_bytes = 8 * GIB},
+		{.charged_bytes = 9 * GIB, .used_bytes = 7 * GIB},
+	};
+
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT);
+	ck_assert(!claims[0].over && claims[1].over && !claims[2].over);
+}
+END_TEST
+
 /* --- The daemon's ----------------------------------------------------------------- */
 
 #define CONFIG                                                                                     \
@@ -235,6 +249,7 @@ int main(void)
 
 	tcase_add_test(judging, judges_one);
 	tcase_add_test(judging, judges_all_together);
+	tcase_add_test(judging, judges_those_that_claim_all);
 	suite_add_tcase(suite, judging);
 	tcase_add_checked_fixture(daemons, set_up, tear_down);
 	tcase_set_timeout(daemons, HANG_LIMIT_SEC * 2);
