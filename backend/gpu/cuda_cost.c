@@ -123,11 +123,11 @@ CUresult fgv_cuda_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR 
 
 /* Variables of some size get blocks of their own. */
 CUresult fgv_cuda_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
-			      const struct fgv_gpu_placed *placed, size_t count,
-			      struct fgv_gpu_module_cost *cost)
+			      const struct fgv_gpu_placed *placed, size_t count, char *log,
+			      size_t log_len, struct fgv_gpu_module_cost *cost)
 {
-	CUresult status =
-		fgv_image_cost(image, len, fgv_cuda_sm(cuda_of(gpu)), placed, count, cost);
+	CUresult status = fgv_image_cost(image, len, fgv_cuda_sm(cuda_of(gpu)), placed, count, log,
+					 log_len, cost);
 
 	if (status == CUDA_SUCCESS && cost->data >= BLOCK_BYTES / 2 &&
 	    cost->data <= UINT64_MAX - BLOCK_BYTES)

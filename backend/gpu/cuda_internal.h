@@ -126,8 +126,8 @@ void fgv_cuda_costs(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs);
 CUresult fgv_cuda_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 			     unsigned levels, uint64_t *bytes);
 CUresult fgv_cuda_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
-			      const struct fgv_gpu_placed *placed, size_t count,
-			      struct fgv_gpu_module_cost *cost);
+			      const struct fgv_gpu_placed *placed, size_t count, char *log,
+			      size_t log_len, struct fgv_gpu_module_cost *cost);
 CUresult fgv_cuda_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			   struct fgv_gpu_stream *stream);
 CUresult fgv_cuda_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,

@@ -165,11 +165,11 @@ struct fgv_gpu_ops {
 
 	/*
 	 * What loading @image, with @count variables @placed (see below), would take, or more.
-	 * The device is not asked and takes nothing.
+	 * The device is not asked and takes nothing. Where that can't be told, @log says why.
 	 */
 	CUresult (*module_cost)(struct fgv_gpu *gpu, const void *image, size_t len,
-				const struct fgv_gpu_placed *placed, size_t count,
-				struct fgv_gpu_module_cost *cost);
+				const struct fgv_gpu_placed *placed, size_t count, char *log,
+				size_t log_len, struct fgv_gpu_module_cost *cost);
 	/*
 	 * @image: fat binary containers one after another, or PTX or machine code by itself;
 	 * private memory of this process, with a NUL behind it.

@@ -4,10 +4,11 @@
 #include "backend/gpu/image_cost.h"
 
 #include <elf.h>
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "backend/fatbin.h"
+#include "backend/gpu/placed.h"
 #include "backend/gpu/ptx_bytes.h"
 #include "common/util.h"
 
@@ -24,6 +25,8 @@ struct reading {
 	const struct fgv_gpu_placed *placed;
 	size_t placed_count;
 	size_t left; /* that may be unpacked */
+	char *log;
+	size_t log_len;
 };
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -127,9 +130,11 @@ static CUresult text_cost(const struct reading *reading, const char *text,
 			  struct fgv_gpu_module_cost *cost)
 {
 	*cost = (struct fgv_gpu_module_cost){.code = strlen(text)};
-	if (fgv_ptx_bytes(text, reading->placed, reading->placed_count, &cost->data) < 0)
-		return CUDA_ERROR_INVALID_PTX;
-	return CUDA_SUCCESS;
+	if (fgv_ptx_bytes(text, reading->placed, reading->placed_count, &cost->data) == 0)
+		return CUDA_SUCCESS;
+	snprintf(reading->log, reading->log_len,
+		 "the size of a variable in .global or .const can't be told");
+	return CUDA_ERROR_INVALID_PTX;
 }
 
 /* --- Containers ------------------------------------------------------------------ */
@@ -142,11 +147,6 @@ static bool may_be_taken(const struct reading *reading, const struct fgv_fatbin_
 	       entry->sm / 10 == reading->sm / 10 && entry->sm <= reading->sm;
 }
 
-static CUresult status_of(int err)
-{
-	return err == -EINVAL ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 static CUresult entry_cost(struct reading *reading, const struct fgv_fatbin_entry *entry,
 			   struct fgv_gpu_module_cost *cost)
 {
@@ -155,7 +155,7 @@ static CUresult entry_cost(struct reading *reading, const struct fgv_fatbin_entr
 	int err = fgv_fatbin_unpack(entry, &reading->left, &bytes);
 
 	if (err < 0)
-		return status_of(err);
+		return fgv_placed_status(err, reading->log, reading->log_len);
 	if (entry->kind == FGV_FATBIN_PTX)
 		status = text_cost(reading, bytes, cost);
 	else
@@ -213,14 +213,16 @@ static CUresult containers_cost(struct reading *reading, const uint8_t *at, size
 }
 
 CUresult fgv_image_cost(const void *image, size_t len, unsigned sm,
-			const struct fgv_gpu_placed *placed, size_t placed_count,
-			struct fgv_gpu_module_cost *cost)
+			const struct fgv_gpu_placed *placed, size_t placed_count, char *log,
+			size_t log_len, struct fgv_gpu_module_cost *cost)
 {
 	struct reading reading = {
 		.sm = sm,
 		.placed = placed,
 		.placed_count = placed_count,
 		.left = UNPACKED_MAX,
+		.log = log,
+		.log_len = log_len,
 	};
 
 	switch (fgv_fatbin_form(image, len)) {

@@ -12,11 +12,11 @@
 
 /*
  * @image: as for module_load(); @sm: of the GPU, as 90, or FGV_FATBIN_ANY_SM where it takes PTX
- * alone. CUDA_ERROR_INVALID_IMAGE where it is none, CUDA_ERROR_INVALID_PTX where the size of a
- * variable can't be told, CUDA_ERROR_OUT_OF_MEMORY.
+ * alone. @log says what of a text was wrong or too much. CUDA_ERROR_INVALID_IMAGE where it is none,
+ * CUDA_ERROR_INVALID_PTX where the size of a variable can't be told, CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult fgv_image_cost(const void *image, size_t len, unsigned sm,
-			const struct fgv_gpu_placed *placed, size_t placed_count,
-			struct fgv_gpu_module_cost *cost);
+			const struct fgv_gpu_placed *placed, size_t placed_count, char *log,
+			size_t log_len, struct fgv_gpu_module_cost *cost);
 
 #endif

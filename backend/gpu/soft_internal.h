@@ -40,8 +40,8 @@ CUresult fgv_soft_box_in(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 CUresult fgv_soft_copy_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			   struct fgv_gpu_stream *stream);
 CUresult fgv_soft_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
-			      const struct fgv_gpu_placed *placed, size_t count,
-			      struct fgv_gpu_module_cost *cost);
+			      const struct fgv_gpu_placed *placed, size_t count, char *log,
+			      size_t log_len, struct fgv_gpu_module_cost *cost);
 CUresult fgv_soft_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 			     unsigned levels, uint64_t *bytes);
 CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,

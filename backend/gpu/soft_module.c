@@ -33,11 +33,11 @@ static CUresult load_text(struct fgv_gpu *gpu, const char *text, char *log, size
 }
 
 CUresult fgv_soft_module_cost(struct fgv_gpu *gpu, const void *image, size_t len,
-			      const struct fgv_gpu_placed *placed, size_t count,
-			      struct fgv_gpu_module_cost *cost)
+			      const struct fgv_gpu_placed *placed, size_t count, char *log,
+			      size_t log_len, struct fgv_gpu_module_cost *cost)
 {
 	(void)gpu;
-	return fgv_image_cost(image, len, FGV_FATBIN_ANY_SM, placed, count, cost);
+	return fgv_image_cost(image, len, FGV_FATBIN_ANY_SM, placed, count, log, log_len, cost);
 }
 
 CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,

@@ -68,12 +68,15 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_module_cost cost;
 	struct fgv_object *object;
+	char log[512] = "";
 	uint64_t bytes;
 	CUresult status = gpu->ops->module_cost(gpu, what->image, what->len, what->placed,
-						what->placed_count, &cost);
+						what->placed_count, log, sizeof(log), &cost);
 
-	if (status != CUDA_SUCCESS)
+	if (status != CUDA_SUCCESS) {
+		complain(session, log);
 		return status;
+	}
 	if (__builtin_add_overflow(cost.data, cost.code, &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = fgv_session_add(session, FGV_KIND_MODULE, bytes, &object);

@@ -150,6 +150,7 @@ START_TEST(costs_of_the_rest)
 {
 	struct fgv_gpu_costs costs;
 	struct fgv_gpu_module_cost module;
+	char log[128];
 
 	fgv_cuda_costs(&cuda.base, &costs);
 	ck_assert_uint_eq(costs.threads, 132 * 2048);
@@ -157,7 +158,7 @@ START_TEST(costs_of_the_rest)
 	/* 4,096 of them took 2.2 GiB. */
 	ck_assert_uint_ge(4096 * costs.stream, 2200 * MIB);
 	ck_assert_int_eq(fgv_cuda_module_cost(&cuda.base, ".version 8.0\n.global .b8 x[3145728];",
-					      38, NULL, 0, &module),
+					      38, NULL, 0, log, sizeof(log), &module),
 			 CUDA_SUCCESS);
 	ck_assert_uint_eq(module.data, 4 * MIB);
 }

@@ -11,6 +11,8 @@
 #include "backend/gpu/ptx_bytes.h"
 #include "tests/unit/fatbin_build.h"
 
+static char said[128];
+
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
 /* --- Text ----------------------------------------------------------------------- */
@@ -116,6 +118,18 @@ START_TEST(bounded_time)
 }
 END_TEST
 
+START_TEST(says_what_cannot_be_told)
+{
+	static const char text[] = ".version 8.0\n.global .b8 x[n];";
+	struct fgv_gpu_module_cost cost;
+
+	ck_assert_int_eq(
+		fgv_image_cost(text, sizeof(text) - 1, 90, NULL, 0, said, sizeof(said), &cost),
+		CUDA_ERROR_INVALID_PTX);
+	ck_assert_ptr_nonnull(strstr(said, "can't be told"));
+}
+END_TEST
+
 START_TEST(placed_variables)
 {
 	char memory[16];
@@ -192,10 +206,13 @@ START_TEST(sections_of_machine_code)
 	struct code code;
 
 	build(&code, usual, ARRAY_LEN(usual));
-	ck_assert_int_eq(fgv_image_cost(code.bytes, code.len, 90, NULL, 0, &cost), CUDA_SUCCESS);
+	ck_assert_int_eq(
+		fgv_image_cost(code.bytes, code.len, 90, NULL, 0, said, sizeof(said), &cost),
+		CUDA_SUCCESS);
 	ck_assert_uint_eq(cost.data, (60ull << 30) + 20);
 	ck_assert_uint_eq(cost.code, 1100);
-	ck_assert_int_ne(fgv_image_cost(code.bytes, code.len, FGV_FATBIN_ANY_SM, NULL, 0, &cost),
+	ck_assert_int_ne(fgv_image_cost(code.bytes, code.len, FGV_FATBIN_ANY_SM, NULL, 0, said,
+					sizeof(said), &cost),
 			 CUDA_SUCCESS);
 }
 END_TEST
@@ -213,11 +230,15 @@ START_TEST(names_that_lie)
 	struct code code;
 
 	build(&code, sections, 3);
-	ck_assert_int_eq(fgv_image_cost(code.bytes, code.len, 90, NULL, 0, &cost), CUDA_SUCCESS);
+	ck_assert_int_eq(
+		fgv_image_cost(code.bytes, code.len, 90, NULL, 0, said, sizeof(said), &cost),
+		CUDA_SUCCESS);
 	ck_assert_uint_eq(cost.data, 2 << 20);
 	ck_assert_uint_eq(cost.code, 1 << 20);
 	build(&code, sections, 4);
-	ck_assert_int_eq(fgv_image_cost(code.bytes, code.len, 90, NULL, 0, &cost), CUDA_SUCCESS);
+	ck_assert_int_eq(
+		fgv_image_cost(code.bytes, code.len, 90, NULL, 0, said, sizeof(said), &cost),
+		CUDA_SUCCESS);
 	ck_assert_uint_eq(cost.data, UINT64_MAX);
 }
 END_TEST
@@ -232,14 +253,15 @@ START_TEST(broken_machine_code)
 		uint8_t *exact = malloc(len + 1);
 
 		memcpy(exact, code.bytes, len);
-		ck_assert_int_ne(fgv_image_cost(exact, len, 90, NULL, 0, &cost), CUDA_SUCCESS);
+		ck_assert_int_ne(fgv_image_cost(exact, len, 90, NULL, 0, said, sizeof(said), &cost),
+				 CUDA_SUCCESS);
 		free(exact);
 	}
 	/* Whatever one byte is, nothing outside is read. */
 	for (size_t i = 0; i < sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Shdr); i++) {
 		broken = code;
 		broken.bytes[i] = 0xff;
-		fgv_image_cost(broken.bytes, broken.len, 90, NULL, 0, &cost);
+		fgv_image_cost(broken.bytes, broken.len, 90, NULL, 0, said, sizeof(said), &cost);
 	}
 }
 END_TEST
@@ -258,8 +280,9 @@ static struct fgv_gpu_module_cost cost_of(const struct fatbin *image, unsigned s
 {
 	struct fgv_gpu_module_cost cost;
 
-	ck_assert_int_eq(fgv_image_cost(image->bytes, image->len, sm, NULL, 0, &cost),
-			 CUDA_SUCCESS);
+	ck_assert_int_eq(
+		fgv_image_cost(image->bytes, image->len, sm, NULL, 0, said, sizeof(said), &cost),
+		CUDA_SUCCESS);
 	return cost;
 }
 
@@ -313,6 +336,7 @@ int main(void)
 	tcase_add_test(tests, nothing_hides);
 	tcase_add_test(tests, sizes_that_cannot_be_told);
 	tcase_add_test(tests, bounded_time);
+	tcase_add_test(tests, says_what_cannot_be_told);
 	tcase_add_test(tests, placed_variables);
 	tcase_add_test(tests, sections_of_machine_code);
 	tcase_add_test(tests, names_that_lie);

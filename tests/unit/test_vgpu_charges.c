@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "softgpu/softgpu.h"
 #include "tests/unit/vgpu_calls.h"
 
 #define MIB (1024ull * 1024)
@@ -291,15 +292,15 @@ END_TEST
 
 /* --- Arrays, allocations, contexts ------------------------------------------------ */
 
-START_TEST(small_things_take_a_page)
+START_TEST(small_things_take_a_unit)
 {
 	uint64_t before = used_bytes(), address = vgpu_must_alloc(&vgpu, 1);
 	const uint64_t size[3] = {1, 1, 0};
 	uint32_t array;
 
-	ck_assert_uint_eq(used_bytes(), before + 4096);
+	ck_assert_uint_eq(used_bytes(), before + SOFTGPU_GRANULE);
 	array = vgpu_must_create_array(&vgpu, size, 0, 0);
-	ck_assert_uint_eq(used_bytes(), before + 8192);
+	ck_assert_uint_eq(used_bytes(), before + 2 * SOFTGPU_GRANULE);
 	vgpu_destroy_array(&vgpu, array);
 	vgpu_mem_free(&vgpu, address);
 	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
@@ -358,7 +359,7 @@ int main(void)
 	tcase_add_test(tests, much_data_waits_for_the_grant);
 	tcase_add_test(tests, load_waits_in_its_lane);
 	tcase_add_test(tests, local_memory_is_charged);
-	tcase_add_test(tests, small_things_take_a_page);
+	tcase_add_test(tests, small_things_take_a_unit);
 	suite_add_tcase(suite, tests);
 	tcase_set_timeout(starts, 120);
 	tcase_add_test(starts, context_is_charged);
