@@ -6,7 +6,8 @@
  * socket to the daemon. On it comes one struct fgv_prepare, for a soft device with the
  * descriptors of a seat at its engine (arbiter.h): the process opens its GPU and answers with
  * one struct fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
- * descriptors in the order of enum fgv_setup_fd, and the process serves that session.
+ * descriptors in the order of enum fgv_setup_fd; the process closes its sandbox, says so with one
+ * struct fgv_confined, with a listener if it was told to have one, and serves that session.
  * Nothing else is sent, and the socket's end ends the process.
  */
 #ifndef FGV_BACKEND_SHARED_H
@@ -37,6 +38,8 @@ struct fgv_prepare {
 	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
 	uint32_t ordinal;		/* of the device */
 	uint32_t shares_context;	/* 1: with others, as MPS clients do */
+	uint32_t listen;		/* 1: the daemon decides about refused system calls ... */
+	uint32_t record;		/* 1: ... and lets them through, to learn of them */
 	uint32_t reserved;
 	uint64_t soft_memory_bytes;
 };
@@ -44,6 +47,20 @@ struct fgv_prepare {
 struct fgv_prepared {
 	uint32_t status;		/* a CUresult */
 	char reason[256];		/* where that is no CUDA_SUCCESS */
+};
+
+/* What a vGPU process could not give up where it runs. */
+enum fgv_lacks {
+	FGV_LACKS_UID = 1,		/* a user of its VM's own */
+	FGV_LACKS_LANDLOCK = 2,		/* a list of the files that it may open */
+	FGV_LACKS_NAMESPACES = 4,	/* a network and shared memory of its own */
+	FGV_LACKS_LISTENER = 8,		/* refused system calls are not told */
+	FGV_LACKS_DEVICES = 16,		/* the GPU's device files can't be opened again */
+};
+
+struct fgv_confined {
+	uint32_t lacks;			/* of enum fgv_lacks */
+	uint32_t has_listener;		/* 1: its descriptor comes with this */
 };
 
 enum fgv_setup_fd {
@@ -56,6 +73,7 @@ enum fgv_setup_fd {
 	FGV_SETUP_GRANT,	/* struct fgv_grant (grant.h) */
 	FGV_SETUP_GRANT_BELL,	/* wakes the dispatcher: look at the grant */
 	FGV_SETUP_SCHED_BELL,	/* wakes the scheduler: the grant has changed */
+	FGV_SETUP_CGROUP,	/* "0" written to it puts the process into its VM's control group */
 	FGV_SETUP_FDS
 };
 
@@ -73,6 +91,10 @@ struct fgv_setup {
 	uint64_t slice_ns;		/* without a limit: work unfinished on the GPU at most */
 	uint64_t idle_ns;		/* a grant is given back after this time without work */
 	uint64_t context_bytes;		/* what it is charged for being there */
+	uint64_t data_bytes;		/* private memory that it may have; 0: no limit */
+	uint64_t file_bytes;		/* of one file; 0: no limit */
+	uint64_t threads;		/* of the VM; 0: no limit */
+	uint32_t uid;			/* the VM's; 0: it has none of its own */
 	uint32_t lanes;
 	uint32_t is_substitute;		/* for the welcome */
 };

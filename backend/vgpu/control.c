@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "backend/fds.h"
 #include "backend/vgpu/session.h"
 #include "shmring/barrier.h"
 #include "shmring/park.h"
@@ -20,31 +21,6 @@ static int violation(struct fgv_session *session, const char *why)
 {
 	snprintf(session->reason, sizeof(session->reason), "connection: %s", why);
 	return -EPROTO;
-}
-
-/* Sends @len bytes with @fd_count descriptors; never waits. */
-static int send_message(int socket, const void *data, size_t len, const int *fds, size_t fd_count)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {0};
-	struct iovec part = {(void *)data, len};
-	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
-	ssize_t sent;
-
-	if (fd_count > 0) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.head), fds, fd_count * sizeof(int));
-	}
-	do {
-		sent = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	} while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
 }
 
 int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text)
@@ -67,7 +43,7 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 
 	memcpy(msg.vm, setup->vm, sizeof(msg.vm));
 	snprintf(msg.text, sizeof(msg.text), "%s", text);
-	return send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
+	return fgv_fds_send(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
 			    hands_over ? 2 : 0);
 }
 
@@ -135,7 +111,7 @@ static int read_one(struct fgv_session *session)
 	msg.status = attach(session, msg.lane, fd);
 	if (msg.status != CUDA_SUCCESS && fd >= 0)
 		close(fd);
-	if (send_message(socket, &msg, sizeof(msg), NULL, 0) == -EAGAIN)
+	if (fgv_fds_send(socket, &msg, sizeof(msg), NULL, 0) == -EAGAIN)
 		return violation(session, "acknowledgements are not read");
 	return 0;
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+#include "backend/fds.h"
 #include "backend/vgpu/session.h"
 
 /* Takes the @count descriptors out of a message, in their order. */
@@ -75,4 +77,20 @@ void fgv_daemon_report(const struct fgv_session *session, CUresult status)
 	snprintf(report.reason, sizeof(report.reason), "%s", session->reason);
 	/* Fails where the daemon has gone; the waiting that follows notices. */
 	send(FGV_CONTROL_FD, &report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void fgv_daemon_confined(struct fgv_session *session)
+{
+	struct fgv_sandbox *sandbox = &session->sandbox;
+	const struct fgv_confined message = {
+		.lacks = sandbox->lacks,
+		.has_listener = sandbox->listener >= 0,
+	};
+
+	fgv_fds_send(FGV_CONTROL_FD, &message, sizeof(message), &sandbox->listener,
+		     message.has_listener);
+	/* Where it did not get through, refused calls return at once, as with a deaf filter. */
+	if (sandbox->listener >= 0)
+		close(sandbox->listener);
+	sandbox->listener = -1;
 }

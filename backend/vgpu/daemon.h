@@ -20,4 +20,7 @@ int fgv_daemon_await_setup(struct fgv_session *session);
 /* How opening the GPU went; the session's reason says why it failed. */
 void fgv_daemon_report(const struct fgv_session *session, CUresult status);
 
+/* The sandbox is closed: what it lacks, and the listener, which is the daemon's from now on. */
+void fgv_daemon_confined(struct fgv_session *session);
+
 #endif

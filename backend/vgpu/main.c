@@ -17,7 +17,7 @@
 #include "backend/vgpu/control.h"
 #include "backend/vgpu/daemon.h"
 #include "backend/vgpu/dispatcher.h"
-#include "backend/vgpu/sandbox.h"
+#include "backend/vgpu/sandbox/sandbox.h"
 #include "backend/vgpu/session.h"
 #include "backend/vgpu/watch.h"
 #include "common/log.h"
@@ -218,28 +218,48 @@ static CUresult watch_init(struct fgv_session *session)
 	return CUDA_SUCCESS;
 }
 
-static CUresult sandbox_init(struct fgv_session *session)
+static CUresult sandbox_enter(struct fgv_session *session)
 {
-	int err = fgv_sandbox_close();
+	int err = fgv_sandbox_enter(&session->sandbox, &session->prepare);
 
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
 	return CUDA_SUCCESS;
 }
 
+static CUresult sandbox_close(struct fgv_session *session)
+{
+	const struct fgv_setup *setup = &session->setup;
+	const struct fgv_sandbox_terms terms = {
+		.uid = setup->uid,
+		.limits = {
+			.data_bytes = setup->data_bytes,
+			.file_bytes = setup->file_bytes,
+			.threads = setup->threads,
+		},
+	};
+	int err = fgv_sandbox_close(&session->sandbox, &terms);
+
+	if (err < 0)
+		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
+	fgv_daemon_confined(session);
+	return CUDA_SUCCESS;
+}
+
 /*
- * The order of what needs what. The first ones open the GPU, without knowing for whom; the
- * sandbox closes behind them, before anything of a guest's comes in.
+ * The order of what needs what. The first ones open the GPU, without knowing for whom, in as
+ * much of the sandbox as needs no VM; the rest of it closes before anything of a guest's comes in.
  */
 static const struct stage {
 	CUresult (*init)(struct fgv_session *session);
 	void (*fini)(struct fgv_session *session);
 } stages[] = {
+	{sandbox_enter, NULL},
 	{soft_device_init, soft_device_fini},
 	{console_init, NULL},
 	{gpu_init, gpu_fini},
-	{sandbox_init, NULL},
 #define STAGES_OF_GPU 4
+	{sandbox_close, NULL},
 	{window_init, window_fini},
 	{accounts_init, accounts_fini},
 	{staging_init, NULL},

@@ -17,6 +17,7 @@
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
+#include "backend/vgpu/sandbox/sandbox.h"
 #include "backend/vgpu/stall.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
@@ -43,6 +44,7 @@ struct fgv_session {
 	struct fgv_prepare prepare;
 	int seat_fds[FGV_SEAT_FDS]; /* at the soft device's engine; -1 where it is CUDA */
 	struct fgv_setup setup;
+	struct fgv_sandbox sandbox;
 	int fds[FGV_SETUP_FDS]; /* -1 where there is none */
 	struct fgv_window window;
 	const struct fgv_allowance *allowance; /* the VM's */

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "backend/vgpu/session.h"
 #include "common/log.h"
@@ -24,6 +25,23 @@ bool fgv_watch_may_leave(const struct fgv_session *session)
 	       fd.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
+/*
+ * Into the VM's control group. Here, as the kernel takes milliseconds for it, and nobody waits
+ * for this thread; the process's own limits hold already.
+ */
+static void join_group(struct fgv_session *session)
+{
+	int fd = session->fds[FGV_SETUP_CGROUP];
+
+	if (fd < 0)
+		return;
+	if (write(fd, "0", 1) < 0)
+		fgv_warning(FGV_SESSION_FORMAT ": can't join its VM's control group: %s",
+			    FGV_SESSION_ARGS(session), strerror(errno));
+	close(fd);
+	session->fds[FGV_SETUP_CGROUP] = -1;
+}
+
 static void *watch(void *arg)
 {
 	struct fgv_session *session = arg;
@@ -32,6 +50,7 @@ static void *watch(void *arg)
 		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
 	};
 
+	join_group(session);
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		continue;
 	if (fgv_watch_may_leave(session))

@@ -157,11 +157,14 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
 	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
+	fds[FGV_SETUP_CGROUP] = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it has none */
+	ck_assert_int_ge(fds[FGV_SETUP_CGROUP], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_WINDOW], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_DOORBELL], 0);
 	send_fds(vgpu->control_fd, setup ? setup : &right, sizeof(right), fds, FGV_SETUP_FDS);
 	close(fds[FGV_SETUP_WINDOW]);
 	close(fds[FGV_SETUP_DOORBELL]);
+	close(fds[FGV_SETUP_CGROUP]);
 	close(pair[1]);
 	vgpu->connection_fd = pair[0];
 }
