@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
 #include "backend/config_text.h"
 #include "backend/config_values.h"
 #include "backend/qmp.h"
@@ -128,26 +130,37 @@ static int check_window(const struct fgv_config_reader *reader, const config_set
 	return 0;
 }
 
-/* Refuses @path where it is another socket's, of those before @vm's; @what: its name here. */
-static int check_path(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
-		      const char *what, const char *path)
+/* Whether @path is one of @vm's sockets; @count: of those in the order of this function. */
+static bool is_socket_of(const struct fgv_config_vm *vm, const char *path, int count)
 {
-	const struct fgv_config *config = reader->config;
-	const config_setting_t *place = config_setting_get_member(vm->place, "ivshmem");
 	char beside[PATH_ROOM];
 
+	if (count > 0 && vm->socket && !strcmp(path, vm->socket))
+		return true;
+	if (count < 2 || !vm->ivshmem)
+		return false;
+	snprintf(beside, sizeof(beside), "%s" FGV_QMP_SUFFIX, vm->ivshmem);
+	return !strcmp(path, vm->ivshmem) || !strcmp(path, beside);
+}
+
+/* Refuses @path where it is another socket's, of those before @vm's; @what: its name here. */
+static int check_path(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
+		      const char *key, const char *what, const char *path)
+{
+	const struct fgv_config *config = reader->config;
+	const config_setting_t *place = config_setting_get_member(vm->place, key);
+
 	if (!strcmp(path, config->socket))
-		return fgv_config_values_refuse(reader, place, "ivshmem", "%sis \"socket\" already",
+		return fgv_config_values_refuse(reader, place, key, "%sis \"socket\" already",
 						what);
 	if (!strcmp(path, config->control))
-		return fgv_config_values_refuse(reader, place, "ivshmem",
-						"%sis \"control\" already", what);
-	for (const struct fgv_config_vm *other = config->vms; other < vm; other++) {
-		if (!other->ivshmem)
-			continue;
-		snprintf(beside, sizeof(beside), "%s" FGV_QMP_SUFFIX, other->ivshmem);
-		if (!strcmp(path, other->ivshmem) || !strcmp(path, beside))
-			return fgv_config_values_refuse(reader, place, "ivshmem",
+		return fgv_config_values_refuse(reader, place, key, "%sis \"control\" already",
+						what);
+	for (const struct fgv_config_vm *other = config->vms; other <= vm; other++) {
+		int before = other < vm ? 2 : path != vm->socket;
+
+		if (is_socket_of(other, path, before))
+			return fgv_config_values_refuse(reader, place, key,
 							"%sis VM \"%s\"'s already", what,
 							other->name);
 	}
@@ -165,8 +178,9 @@ static int check_ivshmem(const struct fgv_config_reader *reader, const struct fg
 		return fgv_config_values_refuse(reader, place, "ivshmem",
 						"longer than %zu characters",
 						PATH_ROOM - sizeof(FGV_QMP_SUFFIX));
-	ret = check_path(reader, vm, "", vm->ivshmem);
-	return ret ? ret : check_path(reader, vm, "with " FGV_QMP_SUFFIX " behind it ", beside);
+	ret = check_path(reader, vm, "ivshmem", "", vm->ivshmem);
+	return ret ? ret : check_path(reader, vm, "ivshmem", "with " FGV_QMP_SUFFIX " behind it ",
+				      beside);
 }
 
 static int check_sockets(const struct fgv_config_reader *reader)
@@ -174,10 +188,59 @@ static int check_sockets(const struct fgv_config_reader *reader)
 	int ret = 0;
 
 	for (size_t i = 0; i < reader->config->vm_count && !ret; i++) {
-		if (reader->config->vms[i].ivshmem)
-			ret = check_ivshmem(reader, &reader->config->vms[i]);
+		const struct fgv_config_vm *vm = &reader->config->vms[i];
+
+		if (vm->socket)
+			ret = check_path(reader, vm, "socket", "", vm->socket);
+		if (!ret && vm->ivshmem)
+			ret = check_ivshmem(reader, vm);
 	}
 	return ret;
+}
+
+/* Whether somebody who may reach the daemon is user @uid. */
+static bool is_taken(const struct fgv_config *config, uid_t uid)
+{
+	for (size_t i = 0; i < config->vm_count; i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		if (uid == vm->ivshmem_user)
+			return true;
+		for (size_t j = 0; j < vm->users.count; j++) {
+			if (vm->users.uids[j] == uid)
+				return true;
+		}
+	}
+	return uid == geteuid();
+}
+
+/* Gives each VM the user that its processes run as, who must not be anybody else. */
+static int assign_uids(const struct fgv_config_reader *reader, const config_setting_t *top)
+{
+	struct fgv_config *config = reader->config;
+	const config_setting_t *place = config_setting_get_member(top, "uids");
+
+	if (!config->uids.count)
+		return 0;
+	if (config->uids.count < config->vm_count)
+		return fgv_config_values_refuse(reader, place, "uids",
+						"%zu users for %zu VMs: one each is needed",
+						config->uids.count, config->vm_count);
+	for (size_t i = 0; i < config->vm_count; i++) {
+		uid_t uid = config->uids.first + (uid_t)i;
+		const struct passwd *user = getpwuid(uid);
+
+		if (user)
+			return fgv_config_values_refuse(reader, place, "uids",
+							"%u is user \"%s\"; it must be nobody",
+							(unsigned)uid, user->pw_name);
+		if (is_taken(config, uid))
+			return fgv_config_values_refuse(reader, place, "uids",
+							"%u is a user of a VM, too",
+							(unsigned)uid);
+		config->vms[i].uid = uid;
+	}
+	return 0;
 }
 
 /* What "slice" is if the file does not say. */
@@ -238,6 +301,8 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 		ret = check_window(&reader, config_root_setting(config->parsed));
 	if (!ret)
 		ret = check_sockets(&reader);
+	if (!ret)
+		ret = assign_uids(&reader, config_root_setting(config->parsed));
 	if (ret)
 		fgv_config_fini(config);
 	else

@@ -34,6 +34,12 @@ struct fgv_gpu_choice {
 /* The value of key "context". */
 enum fgv_context { FGV_CONTEXT_ISOLATED, FGV_CONTEXT_MPS };
 
+/* The value of key "uids": a user for each VM's processes. */
+struct fgv_config_uids {
+	uid_t first;
+	size_t count; /* 0: none */
+};
+
 struct fgv_config_users {
 	uid_t *uids;
 	size_t count;
@@ -50,6 +56,11 @@ struct fgv_config_vm {
 	const char *ivshmem;  /* where its QEMU connects; NULL: it has none */
 	uid_t ivshmem_user;   /* who runs that, beside the daemon's user */
 	uint64_t windows;     /* of its QEMU's guest */
+	const char *socket;   /* its programs' own; NULL: it has none */
+	uid_t uid;	      /* its processes'; 0: it has none of its own */
+	uint64_t process_memory_bytes; /* of the host, private, each */
+	uint64_t host_memory_bytes;    /* of all; FGV_CONFIG_NO_LIMIT */
+	uint64_t processors;	       /* 0: no limit */
 	const struct config_setting_t *place;
 };
 
@@ -72,6 +83,12 @@ struct fgv_config {
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */
 	uint64_t warm;	/* vGPU processes kept ready for each device */
+	struct fgv_config_uids uids;
+	const char *cgroup;	/* "auto", "off" or a path */
+	bool record;		/* system calls off the list are let through, and named */
+	bool refuse_pageable;	/* GPUs whose kernels reach the host's memory */
+	uint64_t starts;	/* of sessions, a second, of each VM and of each user */
+	uint64_t starts_burst;	/* as many at once */
 	struct fgv_config_vm *vms;
 	size_t vm_count;
 
@@ -90,6 +107,10 @@ enum fgv_config_type {
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,
 	FGV_CONFIG_COSCHED, /* auto or off, a switch */
+	FGV_CONFIG_SANDBOX, /* enforce or record, a switch */
+	FGV_CONFIG_PAGEABLE, /* warn or refuse, a switch */
+	FGV_CONFIG_UIDS,
+	FGV_CONFIG_CGROUP,
 	FGV_CONFIG_NAME,
 	FGV_CONFIG_USER,
 	FGV_CONFIG_USERS,

@@ -306,6 +306,27 @@ int fgv_config_text_user(const char *text, uid_t *uid)
 	return 0;
 }
 
+int fgv_config_text_uids(const char *text, struct fgv_config_uids *uids)
+{
+	unsigned long long first, last;
+	char *end;
+
+	if (!strcmp(text, "none")) {
+		*uids = (struct fgv_config_uids){0};
+		return 0;
+	}
+	if (*text < '1' || *text > '9')
+		return -EINVAL;
+	first = strtoull(text, &end, 10);
+	if (*end != '-' || end[1] < '1' || end[1] > '9')
+		return -EINVAL;
+	last = strtoull(end + 1, &end, 10);
+	if (*end || first > last || last >= UINT32_MAX)
+		return -EINVAL;
+	*uids = (struct fgv_config_uids){.first = (uid_t)first, .count = last - first + 1};
+	return 0;
+}
+
 bool fgv_config_text_is_name(const char *text)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

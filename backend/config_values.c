@@ -164,17 +164,59 @@ static int read_context(const struct fgv_config_reader *reader, const struct fgv
 	return 0;
 }
 
-static int read_cosched(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-			const config_setting_t *setting, bool *value)
+/* One of two words; *@value is whether it is the second. */
+static int read_choice(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, const char *no, const char *yes,
+		       bool *value)
 {
 	const char *text = config_setting_get_string(setting);
 
 	if (!text)
 		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
-	if (strcmp(text, "auto") != 0 && strcmp(text, "off") != 0)
+	if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
 		return fgv_config_values_refuse(reader, setting, key->name,
-						"\"%s\" is none of auto, off", text);
-	*value = !strcmp(text, "auto");
+						"\"%s\" is none of %s, %s", text, no, yes);
+	*value = !strcmp(text, yes);
+	return 0;
+}
+
+static int read_cosched(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			const config_setting_t *setting, bool *value)
+{
+	bool off;
+	int ret = read_choice(reader, key, setting, "auto", "off", &off);
+
+	if (!ret)
+		*value = !off;
+	return ret;
+}
+
+static int read_uids(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, struct fgv_config_uids *uids)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (fgv_config_text_uids(text, uids))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is neither \"none\" nor a range of users as \"%s\"", text,
+			key->standard_text);
+	return 0;
+}
+
+static int read_cgroup(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, const char **value)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (strcmp(text, "auto") != 0 && strcmp(text, "off") != 0 && text[0] != '/')
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be auto, off or an absolute path");
+	*value = text;
 	return 0;
 }
 
@@ -311,6 +353,14 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_context(reader, key, setting, value);
 	case FGV_CONFIG_COSCHED:
 		return read_cosched(reader, key, setting, value);
+	case FGV_CONFIG_SANDBOX:
+		return read_choice(reader, key, setting, "enforce", "record", value);
+	case FGV_CONFIG_PAGEABLE:
+		return read_choice(reader, key, setting, "warn", "refuse", value);
+	case FGV_CONFIG_UIDS:
+		return read_uids(reader, key, setting, value);
+	case FGV_CONFIG_CGROUP:
+		return read_cgroup(reader, key, setting, value);
 	case FGV_CONFIG_NAME:
 		return read_name(reader, key, setting, value);
 	case FGV_CONFIG_USER:
@@ -344,11 +394,18 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 		return 0;
 	case FGV_CONFIG_SWITCH:
 	case FGV_CONFIG_COSCHED:
+	case FGV_CONFIG_SANDBOX:
+	case FGV_CONFIG_PAGEABLE:
 		*(bool *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_PATH:
 		/* A default in words is no path. */
 		*(const char **)value = *key->standard_text == '/' ? key->standard_text : NULL;
+		return 0;
+	case FGV_CONFIG_UIDS:
+		return fgv_config_text_uids(key->standard_text, value);
+	case FGV_CONFIG_CGROUP:
+		*(const char **)value = key->standard_text;
 		return 0;
 	case FGV_CONFIG_POLICY:
 		*(const struct fgv_policy **)value = fgv_policies[0];

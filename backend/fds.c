@@ -1,6 +1,7 @@
 /*
  * Sending descriptors; see fds.h.
  */
+#define _GNU_SOURCE
 #include "backend/fds.h"
 
 #include <errno.h>
@@ -33,4 +34,32 @@ int fgv_fds_send(int socket, const void *data, size_t len, const int *fds, size_
 	if (sent < 0)
 		return -errno;
 	return (size_t)sent == len ? 0 : -EMSGSIZE;
+}
+
+ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {data, len};
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		/* Not CMSG_SPACE(), whose padding has room for a second descriptor. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
+	};
+	ssize_t got;
+
+	*fd = -1;
+	do
+		got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) &&
+	    control.head.cmsg_level == SOL_SOCKET && control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(&control.head), sizeof(int));
+	return got;
 }

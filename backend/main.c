@@ -17,11 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "backend/admin.h"
 #include "backend/config.h"
 #include "backend/devices.h"
+#include "backend/doors.h"
+#include "backend/guard/cgroup.h"
 #include "backend/loop.h"
 #include "backend/memwatch.h"
 #include "backend/mps.h"
@@ -29,7 +32,6 @@
 #include "backend/options.h"
 #include "backend/qmp.h"
 #include "backend/session.h"
-#include "backend/transport.h"
 #include "backend/vm.h"
 #include "backend/warm.h"
 #include "common/log.h"
@@ -59,7 +61,8 @@ static struct {
 	struct fgv_warm warm;
 	struct fgv_sessions sessions;
 	struct fgv_memwatch memwatch;
-	struct fgv_transport transport;
+	struct fgv_doors doors;
+	struct fgv_cgroups cgroups;
 	struct fgv_ivshmem ivshmem;
 	struct fgv_qmp qmp;
 	struct fgv_watch vcpus; /* some are to be looked for */
@@ -85,7 +88,7 @@ static void begin_end(const char *why)
 		return;
 	fgv_info("ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
-	fgv_transport_fini(&backend.transport);
+	fgv_doors_fini(&backend.doors);
 	fgv_sessions_end(&backend.sessions, "the host's daemon is ending");
 	fgv_qmp_fini(&backend.qmp);
 	fgv_ivshmem_fini(&backend.ivshmem);
@@ -203,13 +206,43 @@ static void end_vms(void)
 	while (backend.vm_count)
 		fgv_vm_fini(&backend.vms[--backend.vm_count]);
 	free(backend.vms);
+	fgv_cgroups_fini(&backend.cgroups, &backend.config);
+}
+
+/* Where there are no control groups the limits of each process by itself are all. */
+static int start_cgroups(void)
+{
+	char why[PATH_MAX + 128];
+	int ret = fgv_cgroups_init(&backend.cgroups, backend.config.cgroup, why, sizeof(why));
+
+	if (ret)
+		fgv_error("cgroup: %s", why);
+	else if (*why)
+		fgv_info("VMs have no control groups of their own: %s", why);
+	return ret;
+}
+
+static int open_cgroup(struct fgv_vm *vm)
+{
+	char why[PATH_MAX + 128];
+	int fd = fgv_cgroups_open(&backend.cgroups, vm->config, fgv_vm_threads(vm->config), why,
+				  sizeof(why));
+
+	if (fd < 0) {
+		fgv_error("vm %s: its control group: %s", vm->config->name, why);
+		return fd;
+	}
+	vm->cgroup_fd = fd;
+	return 0;
 }
 
 static int start_vms(void)
 {
 	const struct fgv_config *config = &backend.config;
-	int ret = 0;
+	int ret = start_cgroups();
 
+	if (ret)
+		return ret;
 	backend.vms = calloc(config->vm_count, sizeof(*backend.vms));
 	if (!backend.vms)
 		return -ENOMEM;
@@ -217,8 +250,10 @@ static int start_vms(void)
 		const struct fgv_config_vm *vm = &config->vms[i];
 
 		ret = fgv_vm_init(&backend.vms[i], vm, &backend.devices.list[vm->device]);
-		if (!ret)
-			backend.vm_count++;
+		if (ret)
+			break;
+		backend.vm_count++;
+		ret = open_cgroup(&backend.vms[i]);
 	}
 	if (ret)
 		end_vms();
@@ -295,14 +330,14 @@ static int start_service(const char *socket)
 					backend.loop, why, sizeof(why));
 	if (ret)
 		goto say_why;
-	ret = fgv_transport_init(&backend.transport, backend.loop, socket, &backend.sessions,
-				 backend.vms, backend.vm_count, why, sizeof(why));
+	ret = fgv_doors_init(&backend.doors, backend.loop, socket, &backend.sessions, backend.vms,
+			     backend.vm_count, why, sizeof(why));
 	if (ret)
 		goto say_why;
 	ret = fgv_ivshmem_init(&backend.ivshmem, backend.loop, &backend.sessions, backend.vms,
 			       backend.vm_count, why, sizeof(why));
 	if (ret)
-		goto fini_transport;
+		goto fini_doors;
 	ret = fgv_qmp_init(&backend.qmp, backend.loop, backend.config.cosched, backend.vms,
 			   backend.vm_count, why, sizeof(why));
 	if (ret)
@@ -313,8 +348,8 @@ static int start_service(const char *socket)
 	fgv_qmp_fini(&backend.qmp);
 fini_ivshmem:
 	fgv_ivshmem_fini(&backend.ivshmem);
-fini_transport:
-	fgv_transport_fini(&backend.transport);
+fini_doors:
+	fgv_doors_fini(&backend.doors);
 say_why:
 	fgv_error("%s", why);
 	return ret;
@@ -352,7 +387,7 @@ static void say_ready(int fd, const char *socket)
 
 static uint64_t deadline_ns(void)
 {
-	uint64_t transport_ns = fgv_earlier_ns(fgv_transport_deadline_ns(&backend.transport),
+	uint64_t doors_ns = fgv_earlier_ns(fgv_doors_deadline_ns(&backend.doors),
 					       fgv_ivshmem_deadline_ns(&backend.ivshmem));
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
 					   fgv_qmp_deadline_ns(&backend.qmp));
@@ -362,7 +397,7 @@ static uint64_t deadline_ns(void)
 						     fgv_sessions_deadline_ns(&backend.sessions),
 						     fgv_memwatch_deadline_ns(&backend.memwatch)));
 
-	return fgv_earlier_ns(fgv_earlier_ns(transport_ns, admin_ns), process_ns);
+	return fgv_earlier_ns(fgv_earlier_ns(doors_ns, admin_ns), process_ns);
 }
 
 static void serve(void)
@@ -371,7 +406,7 @@ static void serve(void)
 		fgv_loop_turn(backend.loop, deadline_ns());
 		if (backend.ending_ns)
 			break;
-		fgv_transport_tick(&backend.transport);
+		fgv_doors_tick(&backend.doors);
 		fgv_ivshmem_tick(&backend.ivshmem);
 		fgv_qmp_tick(&backend.qmp, fgv_now_ns());
 		fgv_admin_tick(&backend.admin);
@@ -471,11 +506,22 @@ stop_devices:
 	return ret;
 }
 
+/*
+ * Processes of this user can't write this one's memory, by /proc: where the daemon is not root,
+ * the vGPU processes are of its user. Its children are of their own.
+ */
+static void close_memory(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
 	struct fgv_backend_options options;
 	int ret;
 
+	close_memory();
 	if (fgv_mps_keeper_asked(argc, argv))
 		return fgv_mps_keeper_run(argv);
 	if (fgv_herald_asked(argc, argv))

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/cosched.h"
+#include "backend/fds.h"
+#include "backend/guard/refusals.h"
 #include "backend/hello.h"
 #include "backend/mps.h"
 #include "backend/warm.h"
@@ -29,8 +32,14 @@
 
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
+/* Bytes of a file that a vGPU process writes, the log among them, beside soft device memory. */
+#define FILE_MAX (1ull << 30)
+
 struct fgv_session {
 	struct fgv_watch connection; /* to the program; first, so that its address is ours */
+	struct fgv_watch control; /* its control socket, until it says that it is confined */
+	bool is_watched;
+	struct fgv_refusals refusals;
 	LIST_ENTRY(fgv_session) link;
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
@@ -144,6 +153,9 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 {
 	const struct fgv_window *layout = &sessions->layout;
 	bool pays = sessions->config->context_memory;
+	const struct fgv_config_vm *vm = session->vm->config;
+	uint64_t soft_bytes =
+		session->vm->device->soft ? sessions->config->soft_memory_bytes : 0;
 
 	*setup = (struct fgv_setup){
 		.session = session->number,
@@ -157,12 +169,94 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.slice_ns = sessions->config->slice_ns,
 		.idle_ns = sessions->config->idle_ns,
 		.context_bytes = pays ? fgv_device_context_bytes(session->vm->device) : 0,
+		.data_bytes = vm->process_memory_bytes + soft_bytes,
+		.file_bytes = FILE_MAX + soft_bytes,
+		.threads = fgv_vm_threads(vm),
+		.uid = vm->uid,
 		.lanes = layout->lanes,
 		.is_substitute = session->vm->device->is_substitute,
 	};
-	snprintf(setup->vm, sizeof(setup->vm), "%s", session->vm->config->name);
+	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
 }
+
+/* --- What its process says ------------------------------------------------- */
+
+static void unwatch(struct fgv_session *session)
+{
+	if (session->is_watched)
+		fgv_loop_remove(session->sessions->warm->loop, &session->control);
+	session->is_watched = false;
+}
+
+/* Says once what the sandbox lacks here, whichever session it is that shows it. */
+static void tell_lacks(struct fgv_sessions *sessions, uint32_t lacks)
+{
+	static const char *const texts[] = {
+		"a user of their VM's own (key uids; the daemon must be root)",
+		"Landlock, a list of the files that they may open",
+		"a network and shared memory of their own",
+		"that refused system calls are told",
+		"the GPU's device files once more, which are root's alone (docs/host.md)",
+	};
+	uint32_t news = lacks & ~sessions->lacks;
+	char text[400] = "";
+
+	for (size_t i = 0; i < FGV_ARRAY_LEN(texts); i++) {
+		size_t len = strlen(text);
+
+		if (news & UINT32_C(1) << i)
+			snprintf(text + len, sizeof(text) - len, "%s%s", len ? "; " : "", texts[i]);
+	}
+	sessions->lacks |= lacks;
+	if (*text)
+		fgv_warning("vGPU processes can't have, here: %s", text);
+}
+
+static void take_confined(struct fgv_session *session, const struct fgv_confined *confined,
+			  int listener)
+{
+	struct fgv_sessions *sessions = session->sessions;
+
+	tell_lacks(sessions, confined->lacks);
+	if (listener >= 0)
+		fgv_refusals_listen(&session->refusals, sessions->warm->loop, listener,
+				    session->label, sessions->config->record);
+}
+
+/*
+ * How opening its GPU went, if it had not been kept ready, which its welcome says; and then that
+ * it is confined. There is no more.
+ */
+static void control_ready(struct fgv_watch *watch, uint32_t events)
+{
+	struct fgv_session *session =
+		(struct fgv_session *)((char *)watch - offsetof(struct fgv_session, control));
+	union {
+		struct fgv_prepared prepared;
+		struct fgv_confined confined;
+	} message;
+	int listener;
+	ssize_t len = fgv_fds_receive(watch->fd, &message, sizeof(message), &listener);
+
+	(void)events;
+	if (len == sizeof(message.prepared) && listener < 0)
+		return;
+	unwatch(session);
+	if (len == sizeof(message.confined))
+		take_confined(session, &message.confined, listener);
+	else if (listener >= 0)
+		close(listener);
+}
+
+static void watch_control(struct fgv_session *session)
+{
+	session->control.fd = session->control_fd;
+	session->is_watched =
+		fgv_loop_add(session->sessions->warm->loop, &session->control, EPOLLIN) == 0;
+}
+
+/* --- Its beginning ---------------------------------------------------------- */
 
 static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
 		     const struct fgv_client *client, const struct fgv_client_window *window,
@@ -175,6 +269,7 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 		[FGV_SETUP_ALLOWANCE] = session->vm->allowance_fd,
 		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_read_fd,
 		[FGV_SETUP_ACCOUNT] = session->vm->accounts_fd,
+		[FGV_SETUP_CGROUP] = session->vm->cgroup_fd,
 	};
 	struct fgv_setup setup;
 
@@ -247,12 +342,48 @@ static CUresult refuse_start(struct fgv_session *session, int error, char *text,
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
+static bool take_start(const struct fgv_rate *rate, struct fgv_rate_bucket *bucket,
+		       const char *who, char *text, size_t text_len)
+{
+	uint64_t now_ns = fgv_now_ns();
+
+	if (fgv_rate_take(rate, bucket, now_ns))
+		return true;
+	snprintf(text, text_len,
+		 "%s starts sessions too often: %llu a second at most (key starts); the next one "
+		 "in %u ms",
+		 who, (unsigned long long)rate->per_second,
+		 fgv_rate_wait_ms(rate, bucket, now_ns));
+	return false;
+}
+
+/* The user is asked first, who may not use up what is the VM's. */
+static bool may_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
+		      const struct fgv_client *client, char *text, size_t text_len)
+{
+	const struct fgv_rate rate = {
+		.per_second = sessions->config->starts,
+		.burst = sessions->config->starts_burst,
+	};
+	char who[FGV_NAME_MAX + 16];
+
+	snprintf(who, sizeof(who), "user %u", (unsigned)client->uid);
+	if (client->is_user &&
+	    !take_start(&rate, fgv_rate_user(&sessions->starts, client->uid, fgv_now_ns()), who,
+			text, text_len))
+		return false;
+	snprintf(who, sizeof(who), "VM %s", vm->config->name);
+	return take_start(&rate, &vm->starts, who, text, text_len);
+}
+
 CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 			    const struct fgv_client *client, char *text, size_t text_len)
 {
 	struct fgv_session *session;
 	int account, ret;
 
+	if (!may_start(sessions, vm, client, text, text_len))
+		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	/* NVIDIA's driver goes on without MPS where it meets none. */
 	if (!sessions->mps->ready) {
 		snprintf(text, text_len, "NVIDIA's MPS is not ready; try again later");
@@ -275,6 +406,8 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
 	session->sessions = sessions;
+	session->control.ready = control_ready;
+	fgv_refusals_init(&session->refusals);
 	session->vm = vm;
 	session->account = (unsigned)account;
 	session->number = ++sessions->last_number;
@@ -291,6 +424,7 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		return refuse_start(session, ret, text, text_len);
 	LIST_INSERT_HEAD(&sessions->list, session, link);
 	sessions->count++;
+	watch_control(session);
 	fgv_info("%s (process %d of user %u), served by process %d", session->label,
 		 (int)client->pid, (unsigned)client->uid, (int)session->pid);
 	return CUDA_SUCCESS;
@@ -355,6 +489,8 @@ static void log_end(const struct fgv_session *session, const siginfo_t *end,
 static void forget(struct fgv_sessions *sessions, struct fgv_session *session, const siginfo_t *end,
 		   struct fgv_account *last, struct fgv_gpusched_stats *use)
 {
+	unwatch(session);
+	fgv_refusals_fini(&session->refusals);
 	fgv_gpusched_detach_session(session->sched, use);
 	if (end)
 		tell_end(session, end, use);

@@ -29,6 +29,8 @@ struct fgv_sessions {
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */
+	struct fgv_rate_users starts;
+	uint32_t lacks; /* FGV_LACKS_* that are in the log */
 };
 
 /* A window that is there already, and what wakes its dispatcher. They stay the caller's. */
@@ -43,6 +45,7 @@ struct fgv_client {
 	int fd; /* its connection; stays the caller's */
 	uid_t uid;
 	pid_t pid;
+	bool is_user; /* its uid is one user's, who may start so many and no more */
 	char program[FGV_NAME_MAX];
 	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };

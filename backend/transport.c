@@ -5,6 +5,7 @@
 #include "backend/transport.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ struct fgv_connection {
 	TAILQ_ENTRY(fgv_connection) link;
 	struct fgv_transport *transport;
 	uint64_t deadline_ns;
-	struct ucred peer;
+	struct fgv_peer peer;
 	/* What it wants, while it waits for another session's end. */
 	struct fgv_vm *vm; /* NULL: its hello has not come */
 	struct fgv_msg_hello hello;
@@ -83,13 +84,22 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct fgv_connection *
 	drop(connection);
 }
 
-/* The VM called @name, or with no name the first that @uid may use. */
-static struct fgv_vm *find_vm(struct fgv_transport *transport, const char *name, uid_t uid)
+/* At a VM's own socket: whoever got there is in that VM, and in no other. */
+static struct fgv_vm *find_own_vm(const struct fgv_transport *transport, const char *name)
 {
+	return !*name || !strcmp(transport->only->config->name, name) ? transport->only : NULL;
+}
+
+/* The VM called @name, or with no name the first one, that @peer may use; NULL: there is none. */
+static struct fgv_vm *find_vm(const struct fgv_transport *transport, const char *name,
+			      const struct fgv_peer *peer)
+{
+	if (transport->only)
+		return find_own_vm(transport, name);
 	for (size_t i = 0; i < transport->vm_count; i++) {
 		struct fgv_vm *vm = &transport->vms[i];
 
-		if (*name ? !strcmp(vm->config->name, name) : fgv_vm_admits(vm, uid))
+		if ((!*name || !strcmp(vm->config->name, name)) && fgv_vm_admits(vm, peer))
 			return vm;
 	}
 	return NULL;
@@ -102,6 +112,7 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		.fd = connection->watch.fd,
 		.uid = connection->peer.uid,
 		.pid = connection->peer.pid,
+		.is_user = !connection->transport->only,
 	};
 	char text[256];
 	CUresult status;
@@ -142,11 +153,32 @@ static void admit(struct fgv_connection *connection, struct fgv_vm *vm,
 		start_session(connection, vm, hello);
 }
 
+/* The same for a VM that there is and for one that there is not: names are nobody's business. */
+static void refuse_user(struct fgv_connection *connection, const char *name)
+{
+	const struct fgv_peer *peer = &connection->peer;
+	const char *why = fgv_peer_is_user(peer)
+				  ? ""
+				  : ": as which user it runs in its container says nothing here; "
+				    "a container is let in by its VM's own socket";
+
+	if (connection->transport->only)
+		refuse(connection, CUDA_ERROR_NOT_PERMITTED,
+		       "this socket leads to one VM, which is not called \"%s\"", name);
+	else if (*name)
+		refuse(connection, CUDA_ERROR_NOT_PERMITTED,
+		       "user %u may not use a VM called \"%s\"%s", (unsigned)peer->uid, name,
+		       why);
+	else
+		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may use no VM%s",
+		       (unsigned)peer->uid, why);
+}
+
 /* @len: of what came, which may be longer than a hello. */
 static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_hello *hello,
 			size_t len)
 {
-	uid_t uid = connection->peer.uid;
+	const struct fgv_peer *peer = &connection->peer;
 	struct fgv_vm *vm;
 	char text[256];
 	CUresult status = fgv_hello_check(hello, len, text, sizeof(text));
@@ -155,17 +187,11 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 		refuse(connection, status, "%s", text);
 		return;
 	}
-	vm = find_vm(connection->transport, hello->vm, uid);
-	if (!vm && *hello->vm)
-		refuse(connection, CUDA_ERROR_NOT_FOUND, "there is no VM called \"%s\"", hello->vm);
-	else if (!vm)
-		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may use no VM",
-		       (unsigned)uid);
-	else if (!fgv_vm_admits(vm, uid))
-		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may not use VM \"%s\"",
-		       (unsigned)uid, vm->config->name);
-	else
+	vm = find_vm(connection->transport, hello->vm, peer);
+	if (vm)
 		admit(connection, vm, hello);
+	else
+		refuse_user(connection, hello->vm);
 }
 
 /* Takes the hello if it is there. True: it is not, and the connection waits for it. */
@@ -234,14 +260,13 @@ static void limit_unfinished(struct fgv_transport *transport, uid_t uid)
 static struct fgv_connection *add_connection(struct fgv_transport *transport, int fd)
 {
 	struct fgv_connection *connection = calloc(1, sizeof(*connection));
-	socklen_t len = sizeof(connection->peer);
 
 	if (!connection)
 		goto close_fd;
 	connection->watch = (struct fgv_watch){.fd = fd, .ready = hello_ready};
 	connection->transport = transport;
 	connection->deadline_ns = fgv_now_ns() + FGV_HELLO_TIMEOUT_MS * FGV_NS_PER_MS;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &connection->peer, &len))
+	if (fgv_peer_look(fd, &connection->peer))
 		goto free_connection;
 	if (fgv_loop_add(transport->loop, &connection->watch, EPOLLIN))
 		goto free_connection;
@@ -281,20 +306,47 @@ static void connection_ready(struct fgv_watch *watch, uint32_t events)
 	read_hello(connection);
 }
 
+/* A line in the log where anybody on this host may be in the VM. */
+static void check_folder(const struct fgv_transport *transport)
+{
+	char *copy = strdup(transport->path);
+	struct stat folder;
+
+	if (copy && !stat(dirname(copy), &folder) && folder.st_mode & S_IXOTH)
+		fgv_warning("vm %s: every user of this host who gets to %s is in it, and its "
+			    "folder is open to all",
+			    transport->only->config->name, transport->path);
+	free(copy);
+}
+
+/* The way to a VM's own socket is closed to users of the host, unless somebody has opened it. */
+static void make_folder(const char *path)
+{
+	char *copy = strdup(path);
+
+	/* What fails here does so again, with a reason, where the socket is made. */
+	if (copy && mkdir(dirname(copy), 0700) < 0)
+		errno = 0;
+	free(copy);
+}
+
 int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
-		       struct fgv_sessions *sessions, struct fgv_vm *vms, size_t vm_count,
-		       char *why, size_t why_len)
+		       struct fgv_vm *only, struct fgv_sessions *sessions, struct fgv_vm *vms,
+		       size_t vm_count, char *why, size_t why_len)
 {
 	int fd, ret;
 
 	*transport = (struct fgv_transport){
 		.watch = {.ready = connection_ready},
 		.loop = loop,
+		.only = only,
 		.sessions = sessions,
 		.vms = vms,
 		.vm_count = vm_count,
 		.path = path,
 	};
+	if (only)
+		make_folder(path);
 	TAILQ_INIT(&transport->unfinished);
 	TAILQ_INIT(&transport->waiting);
 	fd = fgv_listener_open(path, SOCK_SEQPACKET, 0666, &transport->socket_file, why, why_len);
@@ -305,6 +357,8 @@ int fgv_transport_init(struct fgv_transport *transport, int loop, const char *pa
 	if (ret) {
 		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
 		fgv_listener_close(fd, path, &transport->socket_file);
+	} else if (only) {
+		check_folder(transport);
 	}
 	return ret;
 }

@@ -29,6 +29,7 @@ TAILQ_HEAD(fgv_connections, fgv_connection);
 struct fgv_transport {
 	struct fgv_watch watch; /* the listening socket; first, so that its address is ours */
 	int loop;
+	struct fgv_vm *only; /* whose socket it is; NULL: everybody's */
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vms;
 	size_t vm_count;
@@ -47,13 +48,14 @@ struct fgv_transport {
 };
 
 /*
- * Listens at @path, which lives as long as @transport, for sessions of @vms. A stale
+ * Listens at @path, which lives as long as @transport, for sessions of @vms; or of @only, whose
+ * own socket it is then: whoever gets to connect there is in that VM. A stale
  * socket file is replaced; -EADDRINUSE where a daemon answers there. On failure a
  * negative errno, and @why says what is wrong.
  */
 int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
-		       struct fgv_sessions *sessions, struct fgv_vm *vms, size_t vm_count,
-		       char *why, size_t why_len);
+		       struct fgv_vm *only, struct fgv_sessions *sessions, struct fgv_vm *vms,
+		       size_t vm_count, char *why, size_t why_len);
 
 /* Ends what is unfinished, closes the socket and removes its file. */
 void fgv_transport_fini(struct fgv_transport *transport);

@@ -5,8 +5,12 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 #include "backend/memory.h"
+
+/* Of one vGPU process, beside those that are counted by processors. */
+#define THREADS_MAX 64
 
 _Static_assert(FGV_SESSIONS_MAX <= 64, "fgv_vm.taken has a bit for each");
 
@@ -59,7 +63,7 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 {
 	int ret;
 
-	*vm = (struct fgv_vm){.config = config, .device = device};
+	*vm = (struct fgv_vm){.config = config, .device = device, .cgroup_fd = -1};
 	ret = open_allowance(vm);
 	if (ret)
 		return ret;
@@ -77,22 +81,30 @@ close_allowance:
 
 void fgv_vm_fini(struct fgv_vm *vm)
 {
+	if (vm->cgroup_fd >= 0)
+		close(vm->cgroup_fd);
 	fgv_gpusched_detach_vgpu(vm->vgpu);
 	close_accounts(vm);
 	close_allowance(vm);
 }
 
-bool fgv_vm_admits(const struct fgv_vm *vm, uid_t uid)
+bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer)
 {
 	const struct fgv_config_users *users = &vm->config->users;
 
-	if (uid == geteuid())
+	if (fgv_peer_is_own(peer))
 		return true;
-	for (size_t i = 0; i < users->count; i++) {
-		if (users->uids[i] == uid)
+	for (size_t i = 0; i < users->count && fgv_peer_is_user(peer); i++) {
+		if (users->uids[i] == peer->uid)
 			return true;
 	}
 	return false;
+}
+
+/* The driver's, the soft GPU's, which has one for each processor, and FairGV's own. */
+uint64_t fgv_vm_threads(const struct fgv_config_vm *config)
+{
+	return config->sessions * (THREADS_MAX + 2 * (uint64_t)get_nprocs_conf());
 }
 
 int fgv_vm_take_account(struct fgv_vm *vm)

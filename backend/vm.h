@@ -10,6 +10,8 @@
 #include "backend/config.h"
 #include "backend/devices.h"
 #include "backend/gpusched.h"
+#include "backend/guard/peer.h"
+#include "backend/guard/rate.h"
 
 struct fgv_vm {
 	const struct fgv_config_vm *config;
@@ -20,6 +22,8 @@ struct fgv_vm {
 	struct fgv_accounts *accounts;
 	int accounts_fd;
 	int accounts_read_fd;	 /* by which they can only be read */
+	int cgroup_fd; /* as of fgv_cgroups_open(); -1 until then */
+	struct fgv_rate_bucket starts;
 	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
 	pid_t qemu_pid;		 /* the QEMU that is connected; 0: none */
 	uint64_t taken;		 /* a bit for each account in use */
@@ -35,8 +39,11 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device);
 void fgv_vm_fini(struct fgv_vm *vm);
 
-/* Whether user @uid may use @vm: one of its users, or the daemon's own. */
-bool fgv_vm_admits(const struct fgv_vm *vm, uid_t uid);
+/* Whether @peer may use @vm: one of its users, or the daemon's own. */
+bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer);
+
+/* How many threads its vGPU processes may have together. */
+uint64_t fgv_vm_threads(const struct fgv_config_vm *config);
 
 /* The number of a free account for a new session; -EUSERS where there are too many. */
 int fgv_vm_take_account(struct fgv_vm *vm);

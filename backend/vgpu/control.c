@@ -55,36 +55,12 @@ void fgv_control_end(struct fgv_session *session, const char *text)
 	send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), NULL, 0);
 }
 
-/*
- * Reads one message of at most @len bytes and at most one descriptor, which goes to
- * *@fd (-1: none). How many bytes; -EAGAIN, -ECONNRESET.
- */
+/* As fgv_fds_receive(), but -EAGAIN or -ECONNRESET is all that goes wrong. */
 static ssize_t receive(int socket, void *data, size_t len, int *fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec part = {data, len};
-	struct msghdr msg = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		/* Not CMSG_SPACE(), whose padding has room for a second descriptor. */
-		.msg_controllen = CMSG_LEN(sizeof(int)),
-	};
-	ssize_t got;
+	ssize_t got = fgv_fds_receive(socket, data, len, fd);
 
-	*fd = -1;
-	do {
-		got = recvmsg(socket, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return errno == EAGAIN ? -EAGAIN : -ECONNRESET;
-	if (msg.msg_controllen >= CMSG_LEN(sizeof(int)) && control.head.cmsg_level == SOL_SOCKET &&
-	    control.head.cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(&control.head), sizeof(int));
-	return got > 0 ? got : -ECONNRESET;
+	return got > 0 || got == -EAGAIN ? got : -ECONNRESET;
 }
 
 static CUresult attach(struct fgv_session *session, uint32_t lane, int fd)
