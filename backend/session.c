@@ -553,6 +553,7 @@ void fgv_session_end(struct fgv_session *session, const char *why)
 	if (session->connection.fd >= 0)
 		fgv_hello_end(session->connection.fd, why);
 	mark_ending(session);
+	unwatch(session);
 	close(session->control_fd);
 	session->control_fd = -1;
 }

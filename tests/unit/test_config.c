@@ -52,6 +52,16 @@ START_TEST(defaults)
 	ck_assert_ptr_null(config.vms[0].ivshmem);
 	ck_assert_uint_eq(config.vms[0].ivshmem_user, geteuid());
 	ck_assert_uint_eq(config.vms[0].windows, 4);
+	ck_assert_ptr_null(config.vms[0].socket);
+	ck_assert_uint_eq(config.vms[0].process_memory_bytes, UINT64_C(16) << 30);
+	ck_assert_uint_eq(config.vms[0].host_memory_bytes, FGV_CONFIG_NO_LIMIT);
+	ck_assert_uint_eq(config.vms[0].processors, 0);
+	ck_assert_uint_eq(config.vms[0].uid, 1900000000);
+	ck_assert_str_eq(config.cgroup, "auto");
+	ck_assert(!config.record);
+	ck_assert(!config.refuse_pageable);
+	ck_assert_uint_eq(config.starts, 100);
+	ck_assert_uint_eq(config.starts_burst, 400);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -66,10 +76,14 @@ START_TEST(all_keys)
 		      "cosched = \"off\"; interactive_calls = 0; interactive_window = \"1s\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
-		      "lanes = 8; warm = 0;\n"
+		      "lanes = 8; warm = 0; uids = \"3000000-3000001\"; cgroup = \"/x\";\n"
+		      "sandbox = \"record\"; pageable_memory = \"refuse\";\n"
+		      "starts = 1; starts_burst = 2;\n"
 		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
 		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
 		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\");\n"
+		      "          socket = \"/run/c\"; process_memory = \"64M\";\n"
+		      "          host_memory = \"1G\"; processors = 3;\n"
 		      "          ivshmem = \"/run/b\"; ivshmem_user = 7; windows = 63; } );"),
 		0);
 	ck_assert_int_eq(config.gpu.kind, FGV_GPU_CUDA);
@@ -105,6 +119,17 @@ START_TEST(all_keys)
 	ck_assert_str_eq(config.vms[1].ivshmem, "/run/b");
 	ck_assert_uint_eq(config.vms[1].ivshmem_user, 7);
 	ck_assert_uint_eq(config.vms[1].windows, 63);
+	ck_assert_str_eq(config.vms[1].socket, "/run/c");
+	ck_assert_uint_eq(config.vms[1].process_memory_bytes, 64 << 20);
+	ck_assert_uint_eq(config.vms[1].host_memory_bytes, 1 << 30);
+	ck_assert_uint_eq(config.vms[1].processors, 3);
+	ck_assert_uint_eq(config.vms[0].uid, 3000000);
+	ck_assert_uint_eq(config.vms[1].uid, 3000001);
+	ck_assert_str_eq(config.cgroup, "/x");
+	ck_assert(config.record);
+	ck_assert(config.refuse_pageable);
+	ck_assert_uint_eq(config.starts, 1);
+	ck_assert_uint_eq(config.starts_burst, 2);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -251,6 +276,30 @@ static const struct {
 	{"vms = ( { name = \"a\"; ivshmem = \"/1234567890123456789012345678901234567890123456789"
 	 "012345678901234567890123456789012345678901234567890123\"; } );",
 	 "x.conf:1: ivshmem: longer than 103 characters"},
+	{"vms = ( { name = \"a\"; socket = \"x\"; } );", "x.conf:1: socket: must be an absolute path"},
+	{"vms = ( { name = \"a\"; socket = \"/x\"; },\n{ name = \"b\"; socket = \"/x\"; } );",
+	 "x.conf:2: socket: is VM \"a\"'s already"},
+	{"socket = \"/x\"; vms = ( { name = \"a\";\nsocket = \"/x\"; } );",
+	 "x.conf:2: socket: is \"socket\" already"},
+	{"vms = ( { name = \"a\"; socket = \"/x.qmp\"; ivshmem = \"/x\"; } );",
+	 "x.conf:1: ivshmem: with .qmp behind it is VM \"a\"'s already"},
+	{"vms = ( { name = \"a\"; ivshmem = \"/x\"; },\n{ name = \"b\"; socket = \"/x.qmp\"; } );",
+	 "x.conf:2: socket: is VM \"a\"'s already"},
+	{"sandbox = \"off\"; %VM%", "x.conf:1: sandbox: \"off\" is none of enforce, record"},
+	{"pageable_memory = 1; %VM%", "x.conf:1: pageable_memory: must be a string"},
+	{"cgroup = \"x\"; %VM%", "x.conf:1: cgroup: must be auto, off or an absolute path"},
+	{"uids = 1; %VM%", "x.conf:1: uids: must be a string"},
+	{"uids = \"0-10\"; %VM%", "x.conf:1: uids: \"0-10\" is neither \"none\" nor a range"},
+	{"uids = \"20-10\"; %VM%", "x.conf:1: uids: \"20-10\" is neither"},
+	{"uids = \"1-4294967295\"; %VM%", "x.conf:1: uids: \"1-4294967295\" is neither"},
+	{"uids = \"7\"; %VM%", "x.conf:1: uids: \"7\" is neither"},
+	{"uids = \"5000000-5000000\"; vms = ( { name = \"a\"; }, { name = \"b\"; } );",
+	 "x.conf:1: uids: 1 users for 2 VMs: one each is needed"},
+	{"\nuids = \"65534-65535\"; %VM%", "x.conf:2: uids: 65534 is user \"nobody\""},
+	{"uids = \"5000000-5000009\"; vms = ( { name = \"a\"; }, { name = \"b\"; users = "
+	 "[5000001]; } );",
+	 "x.conf:1: uids: 5000001 is a user of a VM, too"},
+	{"starts = 0; %VM%", "x.conf:1: starts: out of range: must be 1 to 1000000"},
 	{"vms = ( { name = \"a\";\ngpu = \"soft\"; } );", "x.conf:2: gpu: unknown key"},
 	{"# 5000000000 \"\n/* \n 5000000000 */ weight5000000000 = \"5000000000\";\n"
 	 "vms = ( { name = \"a\"; memory = 5000000000; } );",
@@ -367,6 +416,10 @@ START_TEST(man_page)
 		[FGV_CONFIG_POLICY] = "string",
 		[FGV_CONFIG_CONTEXT] = "string",
 		[FGV_CONFIG_COSCHED] = "string",
+		[FGV_CONFIG_SANDBOX] = "string",
+		[FGV_CONFIG_PAGEABLE] = "string",
+		[FGV_CONFIG_UIDS] = "string",
+		[FGV_CONFIG_CGROUP] = "string",
 		[FGV_CONFIG_VMS] = "list of groups",
 	};
 	char *page, head[512], range[80], path[128];

@@ -91,8 +91,9 @@ END_TEST
 
 START_TEST(unknown_vm)
 {
-	guest_expect_refusal(&server, "c", CUDA_ERROR_NOT_FOUND, "there is no VM called \"c\"");
-	daemon_await_log(&server, "there is no VM called");
+	guest_expect_refusal(&server, "c", CUDA_ERROR_NOT_PERMITTED,
+			     "user 0 may not use a VM called \"c\"");
+	daemon_await_log(&server, "may not use a VM called");
 }
 END_TEST
 
@@ -220,14 +221,14 @@ static void be_nobody(void)
 	guest_close(fd, &answer);
 	close(guest_open(&server, "b", "p", NULL));
 	guest_expect_refusal(&server, "a", CUDA_ERROR_NOT_PERMITTED,
-			     "user 65534 may not use VM \"a\"");
+			     "user 65534 may not use a VM called \"a\"");
 }
 
 static void be_stranger(void)
 {
 	guest_expect_refusal(&server, "", CUDA_ERROR_NOT_PERMITTED, "user 54321 may use no VM");
 	guest_expect_refusal(&server, "b", CUDA_ERROR_NOT_PERMITTED,
-			     "user 54321 may not use VM \"b\"");
+			     "user 54321 may not use a VM called \"b\"");
 }
 
 START_TEST(users_are_told_apart)
