@@ -18,6 +18,7 @@
 #include "backend/arbiter.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/gpusched.h"
+#include "common/log.h"
 #include "common/util.h"
 
 /* The first use of the driver after boot takes seconds on a machine with many GPUs. */
@@ -31,21 +32,28 @@ struct probe {
 	char why[256];
 	char names[FGV_GPU_DEVICES_MAX][256];
 	char places[FGV_GPU_DEVICES_MAX][32];
+	bool reaches_host[FGV_GPU_DEVICES_MAX];
 };
 
-static void probe_name(int ordinal, char *name, size_t len, char *place, size_t place_len)
+static void probe_name(int ordinal, char *name, size_t len)
 {
 	struct fgv_gpu_config config = {.ordinal = ordinal};
 	struct fgv_device_info info;
 	struct fgv_gpu *gpu;
 
 	snprintf(name, len, "CUDA device %d", ordinal);
-	fgv_gpu_cuda.place(ordinal, place, place_len);
 	if (fgv_gpu_cuda.open(&config, &gpu))
 		return;
 	if (!fgv_gpu_cuda.info(gpu, &info))
 		snprintf(name, len, "%.*s", (int)sizeof(info.name), info.name);
 	fgv_gpu_cuda.close(gpu);
+}
+
+static void probe_device(struct probe *probe, unsigned ordinal)
+{
+	probe_name((int)ordinal, probe->names[ordinal], sizeof(probe->names[ordinal]));
+	fgv_gpu_cuda.place((int)ordinal, probe->places[ordinal], sizeof(probe->places[ordinal]));
+	probe->reaches_host[ordinal] = fgv_cuda_reaches_host((int)ordinal);
 }
 
 static void probe_cuda(struct probe *probe, const struct fgv_gpu_choice *choice)
@@ -54,15 +62,12 @@ static void probe_cuda(struct probe *probe, const struct fgv_gpu_choice *choice)
 	int limit = count < FGV_GPU_DEVICES_MAX ? count : FGV_GPU_DEVICES_MAX;
 
 	for (int i = 0; i < limit && !choice->count; i++)
-		probe_name(i, probe->names[i], sizeof(probe->names[i]), probe->places[i],
-			   sizeof(probe->places[i]));
+		probe_device(probe, (unsigned)i);
 	for (unsigned i = 0; i < choice->count; i++) {
 		unsigned ordinal = choice->ordinals[i];
 
 		if ((int)ordinal < limit)
-			probe_name((int)ordinal, probe->names[ordinal],
-				   sizeof(probe->names[ordinal]), probe->places[ordinal],
-				   sizeof(probe->places[ordinal]));
+			probe_device(probe, ordinal);
 	}
 	probe->count = limit;
 }
@@ -116,7 +121,10 @@ static void add_cuda(struct fgv_devices *devices, const struct probe *probe, uns
 {
 	struct fgv_device *device = &devices->list[devices->count++];
 
-	*device = (struct fgv_device){.ordinal = ordinal};
+	*device = (struct fgv_device){
+		.ordinal = ordinal,
+		.reaches_host = probe->reaches_host[ordinal],
+	};
 	snprintf(device->name, sizeof(device->name), "%s", probe->names[ordinal]);
 	snprintf(device->place, sizeof(device->place), "%s", probe->places[ordinal]);
 }
@@ -179,6 +187,27 @@ static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choi
 	return 0;
 }
 
+/*
+ * A guest's kernels then reach what its own vGPU process is made of. The sandbox is around that
+ * process, so that this is one wall less and not the last.
+ */
+static int check_reach(const struct fgv_devices *devices, const struct fgv_config *config,
+		       char *text, size_t len)
+{
+	for (size_t i = 0; i < devices->count; i++) {
+		if (!devices->list[i].reaches_host)
+			continue;
+		snprintf(text, len,
+			 "kernels on %s reach the memory of the processes that serve them "
+			 "(option uvm_disable_hmm=1 of module nvidia-uvm ends that)",
+			 devices->list[i].name);
+		if (config->refuse_pageable)
+			return -EPERM;
+		fgv_warning("%s", text);
+	}
+	return 0;
+}
+
 int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
 		     size_t why_len, char *choice, size_t choice_len)
 {
@@ -199,6 +228,11 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 	} else {
 		ret = fgv_config_check_devices(config, devices->count, why, why_len);
 		snprintf(choice, choice_len, "%s", text);
+	}
+	if (!ret) {
+		ret = check_reach(devices, config, text, sizeof(text));
+		if (ret)
+			fgv_config_refuse(config, "pageable_memory", why, why_len, text);
 	}
 	if (ret)
 		fgv_devices_fini(devices);

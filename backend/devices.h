@@ -22,6 +22,7 @@ struct fgv_device {
 	char name[256];
 	char place[32];	     /* on the PCI bus, of a CUDA device */
 	uint64_t context_bytes;	     /* that a context takes of its memory, as measured; 0: not yet */
+	bool reaches_host; /* all memory of the processes that use it */
 	struct fgv_gpusched *sched;  /* NULL: does not run */
 	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
 };

@@ -20,3 +20,16 @@ CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return cuda->driver->host_atomics(capabilities, &operation, 1, cuda->device);
 }
+
+bool fgv_cuda_reaches_host(int ordinal)
+{
+	char why[160];
+	const struct fgv_cuda_driver *driver = fgv_cuda_driver_get(why, sizeof(why));
+	CUdevice device;
+	int value = 0;
+
+	return driver && driver->device_get(&device, ordinal) == CUDA_SUCCESS &&
+	       driver->device_attribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+					device) == CUDA_SUCCESS &&
+	       value;
+}

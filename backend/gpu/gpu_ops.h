@@ -282,6 +282,12 @@ struct fgv_gpu_ops {
 	void (*arm)(struct fgv_gpu *gpu);
 };
 
+/*
+ * Whether kernels on CUDA device @ordinal reach all memory of the process that launched them
+ * (HMM, ATS), and not only what was given to the GPU. Where fgv_gpu_cuda.count() has been called.
+ */
+bool fgv_cuda_reaches_host(int ordinal);
+
 extern const struct fgv_gpu_ops fgv_gpu_cuda;
 extern const struct fgv_gpu_ops fgv_gpu_soft;
 

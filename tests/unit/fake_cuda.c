@@ -1,6 +1,7 @@
 /*
  * Plays libcuda.so.1 for tests of the daemon, which asks it for its devices: there are two,
- * or none where FAKE_CUDA says "none". A program that could meet somebody else's MPS server
+ * or none where FAKE_CUDA says "none"; where it says "pageable", their kernels reach all memory
+ * of the process. A program that could meet somebody else's MPS server
  * finds that there is no driver to speak to.
  */
 #include <cuda.h>
@@ -23,6 +24,16 @@ static CUresult start(void)
 	return mode && !strcmp(mode, "none") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
+/* @second is a number, as the call has it. */
+static CUresult tell_attribute(int *value, const void *second)
+{
+	const char *mode = getenv("FAKE_CUDA");
+
+	*value = mode && !strcmp(mode, "pageable") &&
+		 (uintptr_t)second == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
+	return CUDA_SUCCESS;
+}
+
 static CUresult answer(const char *name, void *first, void *second)
 {
 	if (!strcmp(name, "cuInit"))
@@ -33,6 +44,8 @@ static CUresult answer(const char *name, void *first, void *second)
 		*(CUdevice *)first = (CUdevice)(intptr_t)second;
 	else if (!strcmp(name, "cuDeviceGetPCIBusId"))
 		strcpy(first, "0000:1b:00.0");
+	else if (!strcmp(name, "cuDeviceGetAttribute"))
+		return tell_attribute(first, second);
 	else if (!strcmp(name, "cuGetErrorName"))
 		*(const char **)second = "an error of the test's";
 	else

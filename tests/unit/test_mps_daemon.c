@@ -258,6 +258,25 @@ START_TEST(soft_gpu_for_want_of_another)
 }
 END_TEST
 
+/* The driver says of its devices that their kernels reach all memory. */
+START_TEST(gpu_that_reaches_memory)
+{
+	setenv("FAKE_CUDA", "pageable", 1);
+	expect_no_start("gpu = \"cuda\";\npageable_memory = \"refuse\"; " REST,
+			"conf:2: pageable_memory: kernels on CUDA device 0 reach the memory of");
+	daemon_start(&server, "gpu = \"cuda\"; " REST);
+	daemon_await_log(&server, "warning: kernels on CUDA device 0 reach the memory of");
+	daemon_stop(&server);
+}
+END_TEST
+
+START_TEST(gpu_that_reaches_no_memory)
+{
+	daemon_start(&server, "gpu = \"cuda\"; pageable_memory = \"refuse\"; " REST);
+	daemon_stop(&server);
+}
+END_TEST
+
 static Suite *mps_daemon_suite(void)
 {
 	Suite *suite = suite_create("mps_daemon");
@@ -275,6 +294,8 @@ static Suite *mps_daemon_suite(void)
 	tcase_add_test(tcase, mps_that_is_missing);
 	tcase_add_test(tcase, soft_gpu);
 	tcase_add_test(tcase, soft_gpu_for_want_of_another);
+	tcase_add_test(tcase, gpu_that_reaches_memory);
+	tcase_add_test(tcase, gpu_that_reaches_no_memory);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
