@@ -18,7 +18,7 @@
 
 /* Answers to one process; and kinds of calls of it that are told apart. */
 #define FGV_REFUSALS_MAX      256
-#define FGV_REFUSAL_KINDS_MAX 64
+#define FGV_REFUSAL_KINDS_MAX 256
 
 struct fgv_refusal_kind {
 	int number;
