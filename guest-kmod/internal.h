@@ -22,6 +22,7 @@
 #include <linux/pci.h>
 #include <linux/spinlock.h>
 #include <linux/srcu.h>
+#include <linux/uidgid.h>
 #include <linux/wait.h>
 
 #include "api/region.h"
@@ -36,6 +37,7 @@ struct fairgv_window {
 	/* Under dev->lock. */
 	u32 serial; /* of the last request */
 	bool taken; /* an open file has it */
+	kuid_t owner; /* whose file, while it is taken */
 
 	spinlock_t bells_lock; /* taken in interrupts */
 	u32 bells_used; /* those from here on are NULL */
@@ -92,6 +94,9 @@ static inline bool fairgv_device_is_there(const struct fairgv_device *dev)
 }
 
 void fairgv_device_put(struct fairgv_device *dev);
+
+/* main.c: windows that one user may have, root excepted; 0: all but one. */
+extern unsigned int fairgv_user_windows;
 
 /*
  * pci.c: a new device, its BARs mapped and its region checked. -ENODEV, without a word,

@@ -106,6 +106,11 @@ static struct pci_driver fairgv_driver = {
 };
 module_pci_driver(fairgv_driver);
 
+unsigned int fairgv_user_windows;
+module_param_named(user_windows, fairgv_user_windows, uint, 0644);
+MODULE_PARM_DESC(user_windows,
+		 "windows that one user other than root may have at once (0: all but one)");
+
 MODULE_DESCRIPTION("FairGV guest: windows of a shared GPU for programs");
 MODULE_AUTHOR("The FairGV authors");
 MODULE_LICENSE("Dual MIT/GPL");

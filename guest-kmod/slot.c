@@ -9,6 +9,7 @@
 #include "internal.h"
 
 #include <linux/bitops.h>
+#include <linux/cred.h>
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
@@ -63,15 +64,33 @@ static bool is_free(struct fairgv_window *window)
 	return is_answered(window) && READ_ONCE(window->slot->state) == FGV_SLOT_FREE;
 }
 
+/* Whether @uid has as many windows as a user may have, so that one is left for others. */
+static bool has_enough_locked(struct fairgv_device *dev, kuid_t uid)
+{
+	u32 limit = READ_ONCE(fairgv_user_windows);
+	u32 taken = 0;
+	u32 i;
+
+	if (uid_eq(uid, GLOBAL_ROOT_UID))
+		return false;
+	if (!limit)
+		limit = max_t(u32, dev->window_count - 1, 1);
+	for (i = 0; i < dev->window_count; i++)
+		taken += dev->windows[i].taken && uid_eq(dev->windows[i].owner, uid);
+	return taken >= limit;
+}
+
 /*
- * A free window, now the caller's. NULL while the host is about to free one, -EBUSY where
- * all are in use.
+ * A free window, now @uid's. NULL while the host is about to free one, -EBUSY where all are in
+ * use, -EDQUOT where @uid has enough.
  */
-static struct fairgv_window *take_locked(struct fairgv_device *dev)
+static struct fairgv_window *take_locked(struct fairgv_device *dev, kuid_t uid)
 {
 	struct fairgv_window *result = ERR_PTR(-EBUSY);
 	u32 i;
 
+	if (has_enough_locked(dev, uid))
+		return ERR_PTR(-EDQUOT);
 	for (i = 0; i < dev->window_count; i++) {
 		struct fairgv_window *window = &dev->windows[i];
 
@@ -79,6 +98,7 @@ static struct fairgv_window *take_locked(struct fairgv_device *dev)
 			continue;
 		if (is_free(window)) {
 			window->taken = true;
+			window->owner = uid;
 			return window;
 		}
 		result = NULL;
@@ -97,7 +117,7 @@ static struct fairgv_window *take(struct fairgv_device *dev)
 		window = ERR_PTR(-EHOSTDOWN);
 	} else {
 		spin_lock(&dev->lock);
-		window = take_locked(dev);
+		window = take_locked(dev, current_uid());
 		spin_unlock(&dev->lock);
 	}
 	fairgv_device_leave(dev, idx);

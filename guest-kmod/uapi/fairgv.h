@@ -15,7 +15,8 @@
  * where the host refuses: its welcome says so, window_len is 0, and OPEN may be tried again.
  * A forked child does not have the mapping.
  *
- * Errors: ENODEV the device has been removed; EBUSY all windows are in use (OPEN), or there
+ * Errors: ENODEV the device has been removed; EDQUOT
+ * this user has as many windows as it may have (OPEN); EBUSY all windows are in use (OPEN), or there
  * is one already; ETIMEDOUT no welcome, or no window that its last program has left; EHOSTDOWN
  * the host has gone, and does not come back to this device (OPEN); EPIPE the session has ended,
  * or the host has gone; ENXIO before OPEN; EINVAL a reserved field, no such lane, not an

@@ -260,7 +260,7 @@ def hostile_guest(world):
     job.kill()
     expect("program hostile, session" in world.daemon.log(), "no session was ended for what it did")
     world.replace_devices("vm1")
-    guest.expect(f"insmod {hosted.MODULE}")
+    guest.expect(f"insmod {hosted.MODULE} user_windows=63")
     world.await_device("vm1")
     world.compute("vm1", "vm2")
 

@@ -1,5 +1,5 @@
 /*
- * What the module's test runs in the guest, as an ordinary user: each word is a program's
+ * What the module's test runs in the guest, as an ordinary user, or as GUEST_UID: each word is a program's
  * behaviour. It ends with 0, or says what was not as it should be and ends with 1.
  */
 #define _GNU_SOURCE
@@ -368,7 +368,10 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	CHECK(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+	const char *chosen = getenv("GUEST_UID");
+	uid_t uid = chosen ? (uid_t)atoi(chosen) : NOBODY;
+
+	CHECK(setgroups(0, NULL) == 0 && setgid(uid) == 0 && setuid(uid) == 0);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (argc == 2 + words[i].args && !strcmp(argv[1], words[i].word)) {
 			words[i].run(argv + 2);

@@ -32,7 +32,7 @@ def boot(kernel, config, vm, programs=(), machine=TCG):
 def load(guest):
     guest.await_boot()
     guest.monitor = Qmp(guest.folder / "qmp")
-    guest.expect(f"insmod {MODULE}")
+    guest.expect(f"insmod {MODULE} user_windows=63")
 
 
 def descriptors(guest):

@@ -42,7 +42,7 @@ class Setting:
         wait_until(self.host.is_at_rest, "all windows free")
 
     def load(self):
-        self.guest.expect(f"insmod {MODULE}")
+        self.guest.expect(f"insmod {MODULE} user_windows=63")
 
     def unload(self):
         self.guest.expect("rmmod fairgv")
@@ -104,6 +104,27 @@ def each_its_own_window(setting):
     for job in jobs[::2]:
         job.kill()
     setting.expect_at_rest()
+
+
+def one_user_leaves_a_window(setting):
+    """A user may have all windows but one, and root all of them; or as many as the parameter says."""
+    parameter = "/sys/module/fairgv/parameters/user_windows"
+    setting.guest.expect(f"echo 0 > {parameter}")
+    jobs = [setting.hold(f"p{i}") for i in range(setting.host.windows - 1)]
+    expect_equal(setting.open(), "open=EDQUOT", "a window too many for one user")
+    expect(setting.guest.expect("GUEST_UID=1 guest_test open 0 60000").startswith("status=0"),
+           "another user's window")
+    expect(setting.guest.expect("GUEST_UID=0 guest_test open 0 60000").startswith("status=0"),
+           "root's window")
+    for job in jobs:
+        job.kill()
+    setting.expect_at_rest()
+    setting.guest.expect(f"echo 1 > {parameter}")
+    job = setting.hold("p")
+    expect_equal(setting.open(), "open=EDQUOT", "a second window")
+    job.kill()
+    setting.expect_at_rest()
+    setting.guest.expect(f"echo 63 > {parameter}")
 
 
 def waits_for_a_window_that_is_being_freed(setting):
@@ -315,7 +336,7 @@ def leftovers_are_closed(setting):
 
 
 CASES = (echo, mapping_is_write_back, misuse, killed_program_is_closed, child_keeps_the_window,
-         each_its_own_window, waits_for_a_window_that_is_being_freed, host_refuses,
+         each_its_own_window, one_user_leaves_a_window, waits_for_a_window_that_is_being_freed, host_refuses,
          other_wire_version, host_is_silent, host_ends_a_session, unload_and_load,
          unbind_under_programs, device_is_unplugged, churn, cuda_program_finds_the_device,
          cuda_program_loses_its_session, cuda_program_is_refused, odd_regions_are_refused,
@@ -374,7 +395,7 @@ def run():
                          files={MODULE: module})
 
         with make_guest("4G") as guest:
-            guest.expect(f"insmod {MODULE}")
+            guest.expect(f"insmod {MODULE} user_windows=63")
             for case in CASES:
                 run_case(case, guest, host)
         killed_guest_starts_anew(make_guest, host)

@@ -170,7 +170,7 @@ def host_goes(guest, daemon, job, signum):
     daemon.launch()
     expect_no_session(guest)
     guest.expect("rmmod fairgv")
-    guest.expect(f"insmod {hosted.MODULE}")
+    guest.expect(f"insmod {hosted.MODULE} user_windows=63")
     expect_equal(log_of_host(guest), 1, "lines in the kernel's log")
     expect_no_session(guest)
 
