@@ -8,14 +8,17 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/fds.h"
+#include "backend/guard/cgroup.h"
 #include "backend/guard/peer.h"
 #include "backend/guard/rate.h"
 #include "backend/guard/refusals.h"
@@ -198,6 +201,114 @@ START_TEST(recording_lets_calls_through)
 }
 END_TEST
 
+/* --- Control groups -------------------------------------------------------- */
+
+static char group_folder[] = "/tmp/fairgv-guard-XXXXXX";
+
+static void write_text(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", group_folder, name);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static const char *read_text(const char *name)
+{
+	static char text[128];
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", group_folder, name);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	return text;
+}
+
+/* Files in the place of the kernel's, which tests may not have. */
+static void make_files(void)
+{
+	static const char *const files[] = {"cgroup.subtree_control", "vm-a/memory.max",
+					    "vm-a/pids.max", "vm-a/cpu.max", "vm-a/cgroup.procs"};
+	char path[128];
+
+	ck_assert_ptr_nonnull(mkdtemp(group_folder));
+	snprintf(path, sizeof(path), "%s/vm-a", group_folder);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	for (size_t i = 0; i < FGV_ARRAY_LEN(files); i++)
+		write_text(files[i], "");
+}
+
+static void remove_files(void)
+{
+	char command[160];
+
+	snprintf(command, sizeof(command), "rm -rf %s", group_folder);
+	ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(group_of_a_vm_has_limits)
+{
+	struct fgv_config_vm vm = {.name = "a", .host_memory_bytes = 1 << 30, .processors = 3};
+	struct fgv_config config = {.vms = &vm, .vm_count = 1};
+	struct fgv_cgroups cgroups;
+	char why[256];
+	int fd;
+
+	make_files();
+	ck_assert_int_eq(fgv_cgroups_init(&cgroups, group_folder, why, sizeof(why)), 0);
+	fd = fgv_cgroups_open(&cgroups, &vm, 77, why, sizeof(why));
+	ck_assert_int_ge(fd, 0);
+	ck_assert_str_eq(read_text("vm-a/memory.max"), "1073741824");
+	ck_assert_str_eq(read_text("vm-a/pids.max"), "77");
+	ck_assert_str_eq(read_text("vm-a/cpu.max"), "300000 100000");
+	ck_assert_int_eq(write(fd, "0", 1), 1);
+	ck_assert_str_eq(read_text("vm-a/cgroup.procs"), "0");
+	close(fd);
+	fgv_cgroups_fini(&cgroups, &config);
+	remove_files();
+}
+END_TEST
+
+START_TEST(group_without_limits)
+{
+	const struct fgv_config_vm vm = {.name = "a", .host_memory_bytes = FGV_CONFIG_NO_LIMIT};
+	struct fgv_cgroups cgroups;
+	char why[256];
+
+	make_files();
+	ck_assert_int_eq(fgv_cgroups_init(&cgroups, group_folder, why, sizeof(why)), 0);
+	close(fgv_cgroups_open(&cgroups, &vm, 1, why, sizeof(why)));
+	ck_assert_str_eq(read_text("vm-a/memory.max"), "max");
+	ck_assert_str_eq(read_text("vm-a/cpu.max"), "max 100000");
+	remove_files();
+}
+END_TEST
+
+/* What was configured and can't be had is an error; what was only hoped for is a line. */
+START_TEST(groups_that_can_not_be)
+{
+	const struct fgv_config_vm vm = {.name = "a"};
+	struct fgv_cgroups cgroups;
+	char why[256];
+	int fd;
+
+	ck_assert_int_eq(fgv_cgroups_init(&cgroups, "/proc/none/there", why, sizeof(why)), -EINVAL);
+	ck_assert(*why);
+	ck_assert_int_eq(fgv_cgroups_init(&cgroups, "off", why, sizeof(why)), 0);
+	fd = fgv_cgroups_open(&cgroups, &vm, 1, why, sizeof(why));
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "0", 1), 1);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("guard");
@@ -214,6 +325,9 @@ int main(void)
 	tcase_add_test(tcase, peer_of_a_container_is_nobody);
 	tcase_add_test(tcase, refusals_are_counted_and_bounded);
 	tcase_add_test(tcase, recording_lets_calls_through);
+	tcase_add_test(tcase, group_of_a_vm_has_limits);
+	tcase_add_test(tcase, group_without_limits);
+	tcase_add_test(tcase, groups_that_can_not_be);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
