@@ -160,9 +160,8 @@ static int check_path(const struct fgv_config_reader *reader, const struct fgv_c
 		int before = other < vm ? 2 : path != vm->socket;
 
 		if (is_socket_of(other, path, before))
-			return fgv_config_values_refuse(reader, place, key,
-							"%sis VM \"%s\"'s already", what,
-							other->name);
+			return fgv_config_values_refuse(
+				reader, place, key, "%sis VM \"%s\"'s already", what, other->name);
 	}
 	return 0;
 }
@@ -179,8 +178,9 @@ static int check_ivshmem(const struct fgv_config_reader *reader, const struct fg
 						"longer than %zu characters",
 						PATH_ROOM - sizeof(FGV_QMP_SUFFIX));
 	ret = check_path(reader, vm, "ivshmem", "", vm->ivshmem);
-	return ret ? ret : check_path(reader, vm, "ivshmem", "with " FGV_QMP_SUFFIX " behind it ",
-				      beside);
+	return ret ? ret
+		   : check_path(reader, vm, "ivshmem", "with " FGV_QMP_SUFFIX " behind it ",
+				beside);
 }
 
 static int check_sockets(const struct fgv_config_reader *reader)
@@ -236,8 +236,7 @@ static int assign_uids(const struct fgv_config_reader *reader, const config_sett
 							(unsigned)uid, user->pw_name);
 		if (is_taken(config, uid))
 			return fgv_config_values_refuse(reader, place, "uids",
-							"%u is a user of a VM, too",
-							(unsigned)uid);
+							"%u is a user of a VM, too", (unsigned)uid);
 		config->vms[i].uid = uid;
 	}
 	return 0;

@@ -53,11 +53,11 @@ struct fgv_config_vm {
 	uint64_t device;       /* an index in the list of devices */
 	uint64_t sessions;     /* at most, at once */
 	struct fgv_config_users users;
-	const char *ivshmem;  /* where its QEMU connects; NULL: it has none */
-	uid_t ivshmem_user;   /* who runs that, beside the daemon's user */
-	uint64_t windows;     /* of its QEMU's guest */
-	const char *socket;   /* its programs' own; NULL: it has none */
-	uid_t uid;	      /* its processes'; 0: it has none of its own */
+	const char *ivshmem;	       /* where its QEMU connects; NULL: it has none */
+	uid_t ivshmem_user;	       /* who runs that, beside the daemon's user */
+	uint64_t windows;	       /* of its QEMU's guest */
+	const char *socket;	       /* its programs' own; NULL: it has none */
+	uid_t uid;		       /* its processes'; 0: it has none of its own */
 	uint64_t process_memory_bytes; /* of the host, private, each */
 	uint64_t host_memory_bytes;    /* of all; FGV_CONFIG_NO_LIMIT */
 	uint64_t processors;	       /* 0: no limit */
@@ -84,11 +84,11 @@ struct fgv_config {
 	uint64_t lanes; /* of a window */
 	uint64_t warm;	/* vGPU processes kept ready for each device */
 	struct fgv_config_uids uids;
-	const char *cgroup;	/* "auto", "off" or a path */
-	bool record;		/* system calls off the list are let through, and named */
-	bool refuse_pageable;	/* GPUs whose kernels reach the host's memory */
-	uint64_t starts;	/* of sessions, a second, of each VM and of each user */
-	uint64_t starts_burst;	/* as many at once */
+	const char *cgroup;    /* "auto", "off" or a path */
+	bool record;	       /* system calls off the list are let through, and named */
+	bool refuse_pageable;  /* GPUs whose kernels reach the host's memory */
+	uint64_t starts;       /* of sessions, a second, of each VM and of each user */
+	uint64_t starts_burst; /* as many at once */
 	struct fgv_config_vm *vms;
 	size_t vm_count;
 
@@ -106,8 +106,8 @@ enum fgv_config_type {
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,
-	FGV_CONFIG_COSCHED, /* auto or off, a switch */
-	FGV_CONFIG_SANDBOX, /* enforce or record, a switch */
+	FGV_CONFIG_COSCHED,  /* auto or off, a switch */
+	FGV_CONFIG_SANDBOX,  /* enforce or record, a switch */
 	FGV_CONFIG_PAGEABLE, /* warn or refuse, a switch */
 	FGV_CONFIG_UIDS,
 	FGV_CONFIG_CGROUP,

@@ -388,7 +388,7 @@ static void say_ready(int fd, const char *socket)
 static uint64_t deadline_ns(void)
 {
 	uint64_t doors_ns = fgv_earlier_ns(fgv_doors_deadline_ns(&backend.doors),
-					       fgv_ivshmem_deadline_ns(&backend.ivshmem));
+					   fgv_ivshmem_deadline_ns(&backend.ivshmem));
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
 					   fgv_qmp_deadline_ns(&backend.qmp));
 

@@ -154,8 +154,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 	const struct fgv_window *layout = &sessions->layout;
 	bool pays = sessions->config->context_memory;
 	const struct fgv_config_vm *vm = session->vm->config;
-	uint64_t soft_bytes =
-		session->vm->device->soft ? sessions->config->soft_memory_bytes : 0;
+	uint64_t soft_bytes = session->vm->device->soft ? sessions->config->soft_memory_bytes : 0;
 
 	*setup = (struct fgv_setup){
 		.session = session->number,
@@ -342,8 +341,8 @@ static CUresult refuse_start(struct fgv_session *session, int error, char *text,
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-static bool take_start(const struct fgv_rate *rate, struct fgv_rate_bucket *bucket,
-		       const char *who, char *text, size_t text_len)
+static bool take_start(const struct fgv_rate *rate, struct fgv_rate_bucket *bucket, const char *who,
+		       char *text, size_t text_len)
 {
 	uint64_t now_ns = fgv_now_ns();
 
@@ -352,8 +351,7 @@ static bool take_start(const struct fgv_rate *rate, struct fgv_rate_bucket *buck
 	snprintf(text, text_len,
 		 "%s starts sessions too often: %llu a second at most (key starts); the next one "
 		 "in %u ms",
-		 who, (unsigned long long)rate->per_second,
-		 fgv_rate_wait_ms(rate, bucket, now_ns));
+		 who, (unsigned long long)rate->per_second, fgv_rate_wait_ms(rate, bucket, now_ns));
 	return false;
 }
 

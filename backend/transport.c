@@ -167,8 +167,7 @@ static void refuse_user(struct fgv_connection *connection, const char *name)
 		       "this socket leads to one VM, which is not called \"%s\"", name);
 	else if (*name)
 		refuse(connection, CUDA_ERROR_NOT_PERMITTED,
-		       "user %u may not use a VM called \"%s\"%s", (unsigned)peer->uid, name,
-		       why);
+		       "user %u may not use a VM called \"%s\"%s", (unsigned)peer->uid, name, why);
 	else
 		refuse(connection, CUDA_ERROR_NOT_PERMITTED, "user %u may use no VM%s",
 		       (unsigned)peer->uid, why);

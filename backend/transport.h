@@ -18,10 +18,10 @@
 #include "backend/session.h"
 #include "common/log.h"
 
-#define FGV_HELLO_TIMEOUT_MS	     5000
-#define FGV_UNFINISHED_MAX	     256
-#define FGV_UNFINISHED_USER_MAX	     64
-#define FGV_WAITING_MAX		     256
+#define FGV_HELLO_TIMEOUT_MS	5000
+#define FGV_UNFINISHED_MAX	256
+#define FGV_UNFINISHED_USER_MAX 64
+#define FGV_WAITING_MAX		256
 
 struct fgv_connection;
 TAILQ_HEAD(fgv_connections, fgv_connection);

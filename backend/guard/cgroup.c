@@ -136,8 +136,7 @@ static int prepare(const char *base, bool move, char *why, size_t why_len)
 	for (size_t i = 0; i < sizeof(controllers) / sizeof(*controllers) && !ret; i++) {
 		ret = put(path, "%s", controllers[i]);
 		if (ret)
-			snprintf(why, why_len, "%s: %s: %s", path, controllers[i],
-				 strerror(-ret));
+			snprintf(why, why_len, "%s: %s: %s", path, controllers[i], strerror(-ret));
 	}
 	if (ret && !*why)
 		snprintf(why, why_len, "%s: %s", path, strerror(-ret));

@@ -72,7 +72,8 @@ int fgv_peer_look(int fd, struct fgv_peer *peer)
 		return -errno;
 	*peer = (struct fgv_peer){.pid = ucred.pid, .uid = ucred.uid};
 	peer->place = find_place(ucred.pid);
-	/* Looked at first, so that what was seen was its own. Nobody is left to vouch for one gone. */
+	/* Looked at first, so that what was seen was its own. Nobody is left to vouch for one gone.
+	 */
 	if (has_gone(fd))
 		peer->place = FGV_PEER_CONTAINER;
 	return 0;

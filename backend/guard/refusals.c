@@ -21,8 +21,8 @@ static const struct {
 	unsigned argument;
 	bool is_mask; /* flags, rather than a command */
 } commands[] = {
-	{SYS_ioctl, 1, false},	 {SYS_fcntl, 1, false}, {SYS_prctl, 0, false},
-	{SYS_madvise, 2, false}, {SYS_clone, 0, true},	{SYS_socket, 0, false},
+	{SYS_ioctl, 1, false},	 {SYS_fcntl, 1, false},	  {SYS_prctl, 0, false},
+	{SYS_madvise, 2, false}, {SYS_clone, 0, true},	  {SYS_socket, 0, false},
 	{SYS_mmap, 2, true},	 {SYS_mprotect, 2, true},
 };
 

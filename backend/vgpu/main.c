@@ -232,11 +232,12 @@ static CUresult sandbox_close(struct fgv_session *session)
 	const struct fgv_setup *setup = &session->setup;
 	const struct fgv_sandbox_terms terms = {
 		.uid = setup->uid,
-		.limits = {
-			.data_bytes = setup->data_bytes,
-			.file_bytes = setup->file_bytes,
-			.threads = setup->threads,
-		},
+		.limits =
+			{
+				.data_bytes = setup->data_bytes,
+				.file_bytes = setup->file_bytes,
+				.threads = setup->threads,
+			},
 	};
 	int err = fgv_sandbox_close(&session->sandbox, &terms);
 

@@ -51,9 +51,10 @@ static CUresult explain(const struct fgv_failure *failure, int err)
 		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
 					"all sessions of this virtual machine are in use");
 	case EDQUOT:
-		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
-					"this user has as many sessions as one user of this virtual "
-					"machine may have (parameter user_windows of module fairgv)");
+		return fgv_connect_fail(
+			failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+			"this user has as many sessions as one user of this virtual "
+			"machine may have (parameter user_windows of module fairgv)");
 	case ENODEV:
 		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
 					"the virtual GPU has been removed");

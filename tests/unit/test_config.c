@@ -276,7 +276,8 @@ static const struct {
 	{"vms = ( { name = \"a\"; ivshmem = \"/1234567890123456789012345678901234567890123456789"
 	 "012345678901234567890123456789012345678901234567890123\"; } );",
 	 "x.conf:1: ivshmem: longer than 103 characters"},
-	{"vms = ( { name = \"a\"; socket = \"x\"; } );", "x.conf:1: socket: must be an absolute path"},
+	{"vms = ( { name = \"a\"; socket = \"x\"; } );",
+	 "x.conf:1: socket: must be an absolute path"},
 	{"vms = ( { name = \"a\"; socket = \"/x\"; },\n{ name = \"b\"; socket = \"/x\"; } );",
 	 "x.conf:2: socket: is VM \"a\"'s already"},
 	{"socket = \"/x\"; vms = ( { name = \"a\";\nsocket = \"/x\"; } );",
@@ -403,24 +404,15 @@ END_TEST
 START_TEST(man_page)
 {
 	static const char *const types[] = {
-		[FGV_CONFIG_GPU] = "string",
-		[FGV_CONFIG_PATH] = "path",
-		[FGV_CONFIG_SIZE] = "size",
-		[FGV_CONFIG_NUMBER] = "whole number",
-		[FGV_CONFIG_NAME] = "string",
-		[FGV_CONFIG_USER] = "name or number",
-		[FGV_CONFIG_USERS] = "list",
-		[FGV_CONFIG_DURATION] = "duration",
-		[FGV_CONFIG_TIMEOUT] = "duration",
-		[FGV_CONFIG_SWITCH] = "true or false",
-		[FGV_CONFIG_POLICY] = "string",
-		[FGV_CONFIG_CONTEXT] = "string",
-		[FGV_CONFIG_COSCHED] = "string",
-		[FGV_CONFIG_SANDBOX] = "string",
-		[FGV_CONFIG_PAGEABLE] = "string",
-		[FGV_CONFIG_UIDS] = "string",
-		[FGV_CONFIG_CGROUP] = "string",
-		[FGV_CONFIG_VMS] = "list of groups",
+		[FGV_CONFIG_GPU] = "string",	   [FGV_CONFIG_PATH] = "path",
+		[FGV_CONFIG_SIZE] = "size",	   [FGV_CONFIG_NUMBER] = "whole number",
+		[FGV_CONFIG_NAME] = "string",	   [FGV_CONFIG_USER] = "name or number",
+		[FGV_CONFIG_USERS] = "list",	   [FGV_CONFIG_DURATION] = "duration",
+		[FGV_CONFIG_TIMEOUT] = "duration", [FGV_CONFIG_SWITCH] = "true or false",
+		[FGV_CONFIG_POLICY] = "string",	   [FGV_CONFIG_CONTEXT] = "string",
+		[FGV_CONFIG_COSCHED] = "string",   [FGV_CONFIG_SANDBOX] = "string",
+		[FGV_CONFIG_PAGEABLE] = "string",  [FGV_CONFIG_UIDS] = "string",
+		[FGV_CONFIG_CGROUP] = "string",	   [FGV_CONFIG_VMS] = "list of groups",
 	};
 	char *page, head[512], range[80], path[128];
 	size_t count;

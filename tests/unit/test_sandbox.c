@@ -89,9 +89,9 @@ static uint32_t close_sandbox(const struct fgv_prepare *prepare, uint32_t uid)
 
 static struct {
 	pid_t pid;
-	int pipe[2];	/* the attacker's */
-	char file[40];	/* anybody may write it */
-	char word[32];	/* a path for the attacker to make */
+	int pipe[2];   /* the attacker's */
+	char file[40]; /* anybody may write it */
+	char word[32]; /* a path for the attacker to make */
 } victim;
 
 static void be_a_victim(uid_t uid)
@@ -138,9 +138,10 @@ static bool can_fork(void)
 
 static bool can_exec(void)
 {
-	char *argv[] = {"true", NULL};
+	char *argv[] = {"false", NULL};
 
-	return execv("/bin/true", argv) == 0;
+	/* Where it gets through, this process ends with a status that is not 0. */
+	return execv("/bin/false", argv) == 0;
 }
 
 static bool can_vfork(void)

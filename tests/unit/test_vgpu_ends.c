@@ -61,8 +61,8 @@ static void expect_sandbox(bool serves)
 		ck_assert_uint_eq(status_of(task->d_name, "NoNewPrivs:", 10), 1);
 		ck_assert_uint_eq(status_of(task->d_name, "Seccomp:", 10), serves ? 2 : 0);
 		if (!serves || status_of(task->d_name, "Uid:", 10) == 0)
-			ck_assert_uint_eq(
-				status_of(task->d_name, "CapPrm:", 16) & ~CAPS_OF_USERS, 0);
+			ck_assert_uint_eq(status_of(task->d_name, "CapPrm:", 16) & ~CAPS_OF_USERS,
+					  0);
 		else
 			ck_assert_uint_eq(status_of(task->d_name, "CapPrm:", 16), 0);
 	}

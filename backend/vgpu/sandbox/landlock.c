@@ -206,8 +206,8 @@ static int add_all(int ruleset, uint64_t known, bool cuda, bool mps)
 
 int fgv_landlock_enter(bool cuda, bool mps)
 {
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
-			       LANDLOCK_CREATE_RULESET_VERSION);
+	long version =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	int ruleset, err;
 
 	if (version < 0)

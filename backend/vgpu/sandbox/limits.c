@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@ void fgv_limits_begin(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
+	/* A log that is longer than its files may be is no reason to end. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (fd < 0)
 		return;
 	/* May fail where it is higher already, which is as well. */

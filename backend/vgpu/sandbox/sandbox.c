@@ -105,10 +105,10 @@ int fgv_sandbox_enter(struct fgv_sandbox *sandbox, const struct fgv_prepare *pre
 	*sandbox = (struct fgv_sandbox){.listener = -1};
 	if (terms.cuda)
 		find_groups(sandbox);
-	sandbox->lacks |= leave_namespaces(prepare->mps);
+	sandbox->lacks |= leave_namespaces(prepare->shares_context);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	err = fgv_landlock_enter(terms.cuda, prepare->mps);
+	err = fgv_landlock_enter(terms.cuda, prepare->shares_context);
 	if (err == -ENOSYS || err == -EOPNOTSUPP || err == -EPERM)
 		sandbox->lacks |= FGV_LACKS_LANDLOCK;
 	else if (err < 0)
