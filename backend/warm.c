@@ -132,7 +132,6 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
 		.ordinal = device->ordinal,
 		.shares_context = warm->config->context == FGV_CONTEXT_MPS,
 		.soft_memory_bytes = warm->config->soft_memory_bytes,
-		.mps = warm->config->context == FGV_CONTEXT_MPS,
 		.listen = 1,
 		.record = warm->config->record,
 	};
