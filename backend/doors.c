@@ -59,3 +59,9 @@ void fgv_doors_tick(struct fgv_doors *doors)
 	for (size_t i = 0; i < doors->count; i++)
 		fgv_transport_tick(&doors->list[i]);
 }
+
+void fgv_doors_reaped(struct fgv_doors *doors)
+{
+	for (size_t i = 0; i < doors->count; i++)
+		fgv_transport_reaped(&doors->list[i]);
+}

@@ -22,5 +22,7 @@ void fgv_doors_fini(struct fgv_doors *doors);
 
 uint64_t fgv_doors_deadline_ns(const struct fgv_doors *doors);
 void fgv_doors_tick(struct fgv_doors *doors);
+/* As fgv_transport_reaped(). */
+void fgv_doors_reaped(struct fgv_doors *doors);
 
 #endif

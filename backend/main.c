@@ -101,7 +101,7 @@ static void reap(void)
 	fgv_sessions_reap(&backend.sessions);
 	fgv_warm_reap(&backend.warm);
 	fgv_ivshmem_reaped(&backend.ivshmem);
-	fgv_transport_reaped(&backend.transport);
+	fgv_doors_reaped(&backend.doors);
 }
 
 static void signals_ready(struct fgv_watch *watch, uint32_t events)

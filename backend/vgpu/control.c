@@ -52,7 +52,7 @@ void fgv_control_end(struct fgv_session *session, const char *text)
 	struct fgv_msg_end msg = {.type = FGV_MSG_END};
 
 	snprintf(msg.text, sizeof(msg.text), "%s", text);
-	send_message(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), NULL, 0);
+	fgv_fds_send(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), NULL, 0);
 }
 
 /* As fgv_fds_receive(), but -EAGAIN or -ECONNRESET is all that goes wrong. */
