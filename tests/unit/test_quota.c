@@ -18,7 +18,7 @@ static struct fgv_quota quota, other;
 static void setup(void)
 {
 	memset(&accounts, 0, sizeof(accounts));
-	allowance.memory_bytes = QUOTA;
+	allowance = (struct fgv_allowance){.memory_bytes = QUOTA};
 	fgv_quota_init(&quota, &allowance, &accounts, &accounts.sessions[3], 3, BLOCK);
 	fgv_quota_init(&other, &allowance, &accounts, &accounts.sessions[FGV_SESSIONS_MAX - 1],
 		       FGV_SESSIONS_MAX - 1,
@@ -64,12 +64,14 @@ END_TEST
 /* What a session that is ending has will be free; what this one has won't. */
 START_TEST(tells_who_is_ending)
 {
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 4), 0);
+	struct fgv_charge mine = {0}, its = {0}, more = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 4), 0);
 	ck_assert(!fgv_quota_others(&quota));
-	ck_assert_int_eq(fgv_quota_take(&other, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2), 0);
 	ck_assert(fgv_quota_others(&quota));
 	ck_assert_uint_eq(quota.refused, 0);
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA / 2), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, QUOTA / 2), -ENOMEM);
 	ck_assert_uint_eq(quota.refused, QUOTA / 2);
 	allowance.ending = UINT64_C(1) << 3;
 	ck_assert_uint_eq(fgv_quota_ending(&quota), 0);
@@ -82,7 +84,7 @@ START_TEST(tells_who_is_ending)
 	ck_assert(!fgv_quota_would_fit(&quota, UINT64_MAX, UINT64_MAX));
 	ck_assert_uint_eq(fgv_quota_left(&quota), 3 * QUOTA / 4);
 	ck_assert_uint_eq(fgv_quota_returning(&quota), QUOTA / 2);
-	ck_assert_int_eq(fgv_quota_take(&quota, QUOTA + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, QUOTA + 1), -ENOMEM);
 	ck_assert_uint_eq(quota.refused, UINT64_MAX);
 }
 END_TEST

@@ -32,7 +32,7 @@ static void set_other(uint64_t bytes, bool is_ending)
 	struct fgv_accounts *accounts = vgpu.accounts;
 
 	__atomic_store_n(&accounts->sessions[OTHER].memory_bytes, bytes, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&accounts->ending, is_ending ? 1u << OTHER : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&vgpu.allowance->ending, is_ending ? 1u << OTHER : 0, __ATOMIC_RELEASE);
 }
 
 static void post_alloc(uint32_t lane, uint64_t bytes)
