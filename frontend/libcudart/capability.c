@@ -2,37 +2,7 @@
  * What the device can do beyond what its attributes tell.
  */
 #include "frontend/cuda/context/device.h"
-#include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
-
-static cudaError_t linear_width(size_t *width, const struct cudaChannelFormatDesc *desc, int device)
-{
-	CUarray_format format;
-	struct fgv_lane *lane;
-	unsigned channels;
-	uint64_t texels;
-	cudaError_t error = fgv_channel_format(desc, &format, &channels);
-
-	if (!error)
-		error = fgv_device_check(device);
-	if (!error)
-		error = fgv_enter(&lane);
-	if (error)
-		return error;
-	error = fgv_error_from(fgv_call_texture_linear_width(lane, format, channels, &texels));
-	fgv_lane_leave(lane);
-	if (!error)
-		*width = texels;
-	return error;
-}
-
-FGV_EXPORT cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(
-	size_t *maxWidthInElements, const struct cudaChannelFormatDesc *fmtDesc, int device)
-{
-	if (!maxWidthInElements || !fmtDesc)
-		return fgv_error_set(cudaErrorInvalidValue);
-	return fgv_error_set(linear_width(maxWidthInElements, fmtDesc, device));
-}
 
 static cudaError_t host_atomics(unsigned *capabilities, const enum cudaAtomicOperation *operations,
 				unsigned count)

@@ -54,9 +54,6 @@ cudaError_t fgv_pool_check_access(const struct cudaMemAccessDesc *list, size_t c
 /* What the loading of a kernel ended with, as CUDA says it. */
 cudaError_t fgv_kernel_error(CUresult res);
 
-/* For cudaDeviceReset() alone: destroys all texture and surface objects. */
-void fgv_texture_drain(struct fgv_lane *lane);
-
 /* Of the compiler's own, declared nowhere for C. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);

@@ -7,7 +7,6 @@
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/context/reset.h"
-#include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/graph_memory.h"
 
@@ -150,8 +149,6 @@ FGV_EXPORT cudaError_t cudaDeviceSynchronize(void)
 
 static void give_back(struct fgv_lane *lane)
 {
-	fgv_texture_drain(lane);
-	fgv_array_drain(lane);
 	fgv_graph_memory_drain(lane);
 }
 

@@ -3,17 +3,17 @@
  * after the other.
  */
 #include "common/util.h"
-#include "frontend/libcudart/array.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy_box.h"
 
 /* A place in @array; offsets in bytes and rows. */
 static cudaError_t array_end(cudaArray_const_t array, size_t x, size_t y, struct fgv_box_end *end)
 {
-	*end = (struct fgv_box_end){.array = fgv_array_find(array), .x = x, .y = y};
-	if (end->array)
-		return cudaSuccess;
-	return array ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue;
+	cudaError_t error = fgv_box_end_of_array(array, end);
+
+	end->x = x;
+	end->y = y;
+	return error;
 }
 
 static struct fgv_box_end memory_end(const void *ptr, size_t pitch, size_t rows)
@@ -106,11 +106,6 @@ FGV_EXPORT cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetD
 							  kind, (struct fgv_when){NULL, true}));
 }
 
-static size_t bytes_of_row(const struct fgv_box_end *end)
-{
-	return end->array->extent.width * end->array->texel_bytes;
-}
-
 /*
  * A run of bytes in an array, which ends at the end of a row and goes on at the start
  * of the next: what is left of a row, whole rows, a part of a row. The next of these
@@ -118,7 +113,7 @@ static size_t bytes_of_row(const struct fgv_box_end *end)
  */
 static struct fgv_box next_rectangle(const struct fgv_box_end *end, size_t count)
 {
-	size_t row_bytes = bytes_of_row(end);
+	size_t row_bytes = end->row_bytes;
 	size_t left = end->x < row_bytes ? row_bytes - end->x : 0;
 
 	if (!end->x && count >= row_bytes)
@@ -173,7 +168,7 @@ cudaError_t fgv_memcpy_from_array(void *dst, cudaArray_const_t src, size_t x, si
 static void move_within(struct fgv_box_end *end, const struct fgv_box *box)
 {
 	end->x += box->width;
-	if (end->x < bytes_of_row(end))
+	if (end->x < end->row_bytes)
 		return;
 	move_on(end, box);
 }

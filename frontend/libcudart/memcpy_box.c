@@ -3,191 +3,94 @@
  * down to. As between pointers (memcpy.c), memory itself says on which side it is; an
  * array is always on the device.
  */
-#include "frontend/cuda/stream/stream.h"
 #include "frontend/libcudart/memcpy_box.h"
 
-#include <string.h>
-
-#include "common/util.h"
-#include "frontend/client/sync.h"
-#include "frontend/cuda/memory/copy.h"
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 
-/* An end whose place has been found. */
-struct place {
-	enum fgv_side side;
-	struct fgv_place device;
-	struct fgv_rows host;
-};
-
-static bool fits(size_t from, size_t count, size_t limit)
+cudaError_t fgv_box_end_of_array(cudaArray_const_t array, struct fgv_box_end *end)
 {
-	return from <= limit && count <= limit - from;
-}
+	const struct fgv_array *found = fgv_array_find((CUarray)array);
 
-static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return !__builtin_mul_overflow(a, b, &product) &&
-	       !__builtin_add_overflow(*sum, product, sum);
-}
-
-static cudaError_t place_in_array(const struct fgv_box_end *end, const struct fgv_box *box,
-				  struct place *place)
-{
-	const struct fgv_array *array = end->array;
-
-	if (end->x % array->texel_bytes || box->width % array->texel_bytes ||
-	    !fits(end->x, box->width, array->extent.width * array->texel_bytes) ||
-	    !fits(end->y, box->height, fgv_array_rows(array)) ||
-	    !fits(end->z, box->depth, fgv_array_slices(array)))
-		return cudaErrorInvalidValue;
-	place->side = FGV_SIDE_DEVICE;
-	place->device = (struct fgv_place){array->handle, {end->x, end->y, end->z}};
+	if (!found)
+		return array ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue;
+	*end = (struct fgv_box_end){
+		.array = (CUarray)array,
+		.texel_bytes = found->texel_bytes,
+		.row_bytes = found->desc.Width * found->texel_bytes,
+	};
 	return cudaSuccess;
 }
 
-/* @wanted: the kind of the copy says that this end is on the device. */
-static cudaError_t place_in_memory(const struct fgv_box_end *end, const struct fgv_box *box,
-				   bool wanted, struct place *place, bool *ask)
-{
-	uint64_t first = (uint64_t)(uintptr_t)end->ptr, span = box->width, slice = 0;
+/* --- The driver's terms ---------------------------------------------------------------- */
 
-	if (!end->ptr || (box->depth > 1 && !fits(end->y, box->height, end->rows)) ||
-	    !add_product(&slice, end->pitch, end->rows) || !add_product(&first, end->x, 1) ||
-	    !add_product(&first, end->y, end->pitch) || !add_product(&first, end->z, slice) ||
-	    !add_product(&span, box->height - 1, end->pitch) ||
-	    !add_product(&span, box->depth - 1, slice) || span > UINT64_MAX - first ||
-	    !fgv_memcpy_side((void *)(uintptr_t)first, span, wanted, &place->side, ask))
-		return cudaErrorInvalidValue;
-	place->device = (struct fgv_place){0, {first, end->pitch, end->rows}};
-	place->host = (struct fgv_rows){(uint8_t *)(uintptr_t)first, end->pitch, end->rows};
-	return cudaSuccess;
-}
-
-static cudaError_t find_place(const struct fgv_box_end *end, const struct fgv_box *box, bool wanted,
-			      struct place *place, bool *ask)
+/* What the kind of a copy says of one end, by whether it has to be on the device. */
+static CUmemorytype type_of(const struct fgv_box_end *end, enum cudaMemcpyKind kind, bool is_device)
 {
 	if (end->array)
-		return place_in_array(end, box, place);
-	return place_in_memory(end, box, wanted, place, ask);
+		return CU_MEMORYTYPE_ARRAY;
+	if (kind == cudaMemcpyDefault)
+		return CU_MEMORYTYPE_UNIFIED;
+	return is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-static void copy_rows(const struct fgv_rows *to, const struct fgv_rows *from, const uint64_t box[3])
+static void convert(const struct fgv_box_end *to, const struct fgv_box_end *from,
+		    const struct fgv_box *box, enum cudaMemcpyKind kind, CUDA_MEMCPY3D *converted)
 {
-	for (uint64_t z = 0; z < box[2]; z++) {
-		for (uint64_t y = 0; y < box[1]; y++)
-			memmove(to->base + (z * to->rows + y) * to->pitch,
-				from->base + (z * from->rows + y) * from->pitch, box[0]);
-	}
-}
-
-static CUresult run(struct fgv_lane *lane, const struct place *to, const struct place *from,
-		    const uint64_t box[3], uint32_t stream, bool wait)
-{
-	CUresult res;
-
-	if (to->side == FGV_SIDE_DEVICE && from->side == FGV_SIDE_HOST) {
-		res = wait ? fgv_sync_stream_seen(lane, stream) : CUDA_SUCCESS;
-		if (!res)
-			res = fgv_copy_box_in(lane, &to->device, &from->host, box, stream);
-		if (!res && wait && fgv_box_bytes(box) > FGV_DATA_MAX)
-			res = fgv_sync_stream(lane, stream);
-		return res;
-	}
-	if (to->side == FGV_SIDE_HOST && from->side == FGV_SIDE_DEVICE) {
-		uint64_t then = fgv_sync_now(lane);
-
-		res = fgv_copy_box_out(lane, &to->host, &from->device, box, stream);
-		if (!res)
-			fgv_sync_note(lane, stream, then);
-		return res;
-	}
-	if (to->side == FGV_SIDE_DEVICE || from->side == FGV_SIDE_DEVICE) {
-		res = fgv_post_copy_box(lane, to->device.array, from->device.array, to->device.at,
-					from->device.at, box, stream);
-		if (!res && wait && to->side != from->side)
-			res = fgv_sync_stream(lane, stream);
-		return res;
-	}
-	/* Within host memory CUDA's copies are never asynchronous. */
-	res = fgv_sync_stream(lane, stream);
-	if (!res)
-		copy_rows(&to->host, &from->host, box);
-	return res;
-}
-
-static cudaError_t copy_on(struct fgv_lane *lane, const struct place *to, const struct place *from,
-			   const struct fgv_box *box, bool ask, struct fgv_when when)
-{
-	const uint64_t extent[3] = {box->width, box->height, box->depth};
-	uint32_t handle;
-	cudaError_t error = fgv_error_from(fgv_stream_handle(lane, when.stream, &handle));
-	CUresult res;
-
-	if (error)
-		return error;
-	res = run(lane, to, from, extent, handle, when.wait);
-	if (!res && ask)
-		res = fgv_sync_stream(lane, handle);
-	return fgv_error_from(res);
+	*converted = (CUDA_MEMCPY3D){
+		.srcXInBytes = from->x,
+		.srcY = from->y,
+		.srcZ = from->z,
+		.srcMemoryType = type_of(from, kind, fgv_memcpy_is_from_device(kind)),
+		.srcHost = from->ptr,
+		.srcDevice = (CUdeviceptr)(uintptr_t)from->ptr,
+		.srcArray = from->array,
+		.srcPitch = from->pitch,
+		.srcHeight = from->rows,
+		.dstXInBytes = to->x,
+		.dstY = to->y,
+		.dstZ = to->z,
+		.dstMemoryType = type_of(to, kind, fgv_memcpy_is_to_device(kind)),
+		.dstHost = to->ptr,
+		.dstDevice = (CUdeviceptr)(uintptr_t)to->ptr,
+		.dstArray = to->array,
+		.dstPitch = to->pitch,
+		.dstHeight = to->rows,
+		.WidthInBytes = box->width,
+		.Height = box->height,
+		.Depth = box->depth,
+	};
 }
 
 static bool is_pitch_good(const struct fgv_box_end *end, const struct fgv_box *box)
 {
-	return end->array || fits(end->x, box->width, end->pitch);
+	return end->array || (end->x <= end->pitch && box->width <= end->pitch - end->x);
 }
 
-/* Whether the box has no gaps between its rows. */
-static bool is_dense(const struct fgv_box_end *end, const struct fgv_box *box)
+/* What the runtime has codes of its own for. */
+static cudaError_t check(const struct fgv_box_end *to, const struct fgv_box_end *from,
+			 const struct fgv_box *box, enum cudaMemcpyKind kind)
 {
-	if (end->array || end->x || end->y || end->z)
-		return false;
-	return (box->height == 1 && box->depth == 1) ||
-	       (end->pitch == box->width && (box->depth == 1 || end->rows == box->height));
-}
+	bool is_empty = !box->width || !box->height || !box->depth;
 
-static cudaError_t copy_places(const struct fgv_box_end *to, const struct fgv_box_end *from,
-			       const struct fgv_box *box, enum cudaMemcpyKind kind,
-			       struct fgv_when when)
-{
-	struct place to_place, from_place;
-	struct fgv_lane *lane;
-	bool ask = false;
-	cudaError_t error = fgv_enter(&lane);
-
-	if (error)
-		return error;
-	error = find_place(to, box, fgv_memcpy_is_to_device(kind), &to_place, &ask);
-	if (!error)
-		error = find_place(from, box, fgv_memcpy_is_from_device(kind), &from_place, &ask);
-	if (!error)
-		error = copy_on(lane, &to_place, &from_place, box, ask, when);
-	fgv_lane_leave(lane);
-	return error;
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (!is_empty && (!is_pitch_good(to, box) || !is_pitch_good(from, box)))
+		return cudaErrorInvalidPitchValue;
+	return cudaSuccess;
 }
 
 cudaError_t fgv_memcpy_box(const struct fgv_box_end *to, const struct fgv_box_end *from,
 			   const struct fgv_box *box, enum cudaMemcpyKind kind,
 			   struct fgv_when when)
 {
-	size_t bytes = 0;
+	CUDA_MEMCPY3D converted;
+	cudaError_t error = check(to, from, box, kind);
 
-	if ((unsigned)kind > cudaMemcpyDefault)
-		return cudaErrorInvalidMemcpyDirection;
-	if (!box->width || !box->height || !box->depth)
-		return cudaSuccess;
-	if (!is_pitch_good(to, box) || !is_pitch_good(from, box))
-		return cudaErrorInvalidPitchValue;
-	if (__builtin_mul_overflow(box->width, box->height, &bytes) ||
-	    __builtin_mul_overflow(bytes, box->depth, &bytes))
-		return cudaErrorInvalidValue;
-	if (is_dense(to, box) && is_dense(from, box))
-		return when.wait ? fgv_memcpy_wait(to->ptr, from->ptr, bytes, kind, when.stream)
-				 : fgv_memcpy(to->ptr, from->ptr, bytes, kind, when.stream);
-	return copy_places(to, from, box, kind, when);
+	if (error)
+		return error;
+	convert(to, from, box, kind, &converted);
+	return fgv_error_from(fgv_box_copy(&converted, when));
 }
 
 cudaError_t fgv_memcpy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
@@ -218,34 +121,30 @@ FGV_EXPORT cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *s
 static cudaError_t find_end(cudaArray_const_t array, const struct cudaPitchedPtr *memory,
 			    const struct cudaPos *at, struct fgv_box_end *end)
 {
-	*end = (struct fgv_box_end){
-		.ptr = memory->ptr,
-		.pitch = memory->pitch,
-		.rows = memory->ysize,
-		.x = at->x,
-		.y = at->y,
-		.z = at->z,
-	};
-	if (!array)
-		return memory->ptr ? cudaSuccess : cudaErrorInvalidValue;
-	end->array = fgv_array_find(array);
-	if (memory->ptr)
+	cudaError_t error = cudaSuccess;
+
+	if (!array == !memory->ptr)
 		return cudaErrorInvalidValue;
-	if (!end->array)
-		return cudaErrorInvalidResourceHandle;
-	if (__builtin_mul_overflow(at->x, (size_t)end->array->texel_bytes, &end->x))
-		return cudaErrorInvalidValue;
-	return cudaSuccess;
+	if (array)
+		error = fgv_box_end_of_array(array, end);
+	else
+		*end = (struct fgv_box_end){
+			.ptr = memory->ptr, .pitch = memory->pitch, .rows = memory->ysize};
+	end->x = at->x;
+	end->y = at->y;
+	end->z = at->z;
+	if (!error && array && __builtin_mul_overflow(at->x, end->texel_bytes, &end->x))
+		error = cudaErrorInvalidValue;
+	return error;
 }
 
 /* The extent in bytes, rows and slices: in elements of an array, if one is there. */
 static cudaError_t find_box(const struct fgv_box_end *to, const struct fgv_box_end *from,
 			    const struct cudaExtent *extent, struct fgv_box *box)
 {
-	const struct fgv_array *array = to->array ? to->array : from->array;
-	size_t element = array ? array->texel_bytes : 1;
+	size_t element = to->array ? to->texel_bytes : from->array ? from->texel_bytes : 1;
 
-	if (to->array && from->array && to->array->texel_bytes != from->array->texel_bytes)
+	if (to->array && from->array && to->texel_bytes != from->texel_bytes)
 		return cudaErrorInvalidValue;
 	*box = (struct fgv_box){0, extent->height, extent->depth};
 	if (__builtin_mul_overflow(extent->width, element, &box->width))
@@ -253,23 +152,115 @@ static cudaError_t find_box(const struct fgv_box_end *to, const struct fgv_box_e
 	return cudaSuccess;
 }
 
-cudaError_t fgv_memcpy_3d(const struct cudaMemcpy3DParms *p, struct fgv_when when)
+static cudaError_t find_all(const struct cudaMemcpy3DParms *p, struct fgv_box_end *to,
+			    struct fgv_box_end *from, struct fgv_box *box)
 {
-	struct fgv_box_end to, from;
-	struct fgv_box box;
 	cudaError_t error;
 
 	if (!p)
 		return cudaErrorInvalidValue;
-	error = find_end(p->dstArray, &p->dstPtr, &p->dstPos, &to);
+	error = find_end(p->dstArray, &p->dstPtr, &p->dstPos, to);
 	if (!error)
-		error = find_end(p->srcArray, &p->srcPtr, &p->srcPos, &from);
-	if (!error)
-		error = find_box(&to, &from, &p->extent, &box);
+		error = find_end(p->srcArray, &p->srcPtr, &p->srcPos, from);
+	return error ? error : find_box(to, from, &p->extent, box);
+}
+
+cudaError_t fgv_memcpy_3d(const struct cudaMemcpy3DParms *p, struct fgv_when when)
+{
+	struct fgv_box_end to, from;
+	struct fgv_box box;
+	cudaError_t error = find_all(p, &to, &from, &box);
+
+	return error ? error : fgv_memcpy_box(&to, &from, &box, p->kind, when);
+}
+
+/* --- Nodes of graphs --------------------------------------------------------------------- */
+
+/* A node may copy one row of memory, whatever is said of rows. */
+static bool is_flat(const struct cudaMemcpy3DParms *p)
+{
+	return !p->srcArray && !p->dstArray && p->extent.height <= 1 && p->extent.depth <= 1 &&
+	       !p->srcPos.y && !p->srcPos.z && !p->dstPos.y && !p->dstPos.z;
+}
+
+cudaError_t fgv_box_convert(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *converted)
+{
+	struct fgv_box_end to, from;
+	struct fgv_box box;
+	cudaError_t error = find_all(p, &to, &from, &box);
+
 	if (error)
 		return error;
-	return fgv_memcpy_box(&to, &from, &box, p->kind, when);
+	if (is_flat(p)) {
+		box.height = box.depth = 1;
+		if ((unsigned)p->kind > cudaMemcpyDefault)
+			error = cudaErrorInvalidMemcpyDirection;
+	} else {
+		error = check(&to, &from, &box, p->kind);
+	}
+	if (!error)
+		convert(&to, &from, &box, p->kind, converted);
+	return error;
 }
+
+static bool is_device(CUmemorytype type)
+{
+	return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY;
+}
+
+static enum cudaMemcpyKind kind_of(const CUDA_MEMCPY3D *box)
+{
+	if (box->srcMemoryType == CU_MEMORYTYPE_UNIFIED ||
+	    box->dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+		return cudaMemcpyDefault;
+	if (is_device(box->srcMemoryType))
+		return is_device(box->dstMemoryType) ? cudaMemcpyDeviceToDevice
+						     : cudaMemcpyDeviceToHost;
+	return is_device(box->dstMemoryType) ? cudaMemcpyHostToDevice : cudaMemcpyHostToHost;
+}
+
+/* Bytes of an array's elements; 1 where @type is no array, or the array is gone. */
+static size_t element_of(CUmemorytype type, CUarray array)
+{
+	const struct fgv_array *found = type == CU_MEMORYTYPE_ARRAY ? fgv_array_find(array) : NULL;
+
+	return found ? found->texel_bytes : 1;
+}
+
+static struct cudaPitchedPtr pitched(CUmemorytype type, const void *host, CUdeviceptr device,
+				     size_t pitch, size_t rows)
+{
+	void *ptr = type == CU_MEMORYTYPE_HOST ? (void *)host : (void *)(uintptr_t)device;
+
+	return (struct cudaPitchedPtr){ptr, pitch, pitch, rows};
+}
+
+struct cudaMemcpy3DParms fgv_box_describe(const CUDA_MEMCPY3D *box)
+{
+	size_t src_element = element_of(box->srcMemoryType, box->srcArray);
+	size_t dst_element = element_of(box->dstMemoryType, box->dstArray);
+	size_t element = src_element > dst_element ? src_element : dst_element;
+	struct cudaMemcpy3DParms p = {
+		.srcPos = {box->srcXInBytes / src_element, box->srcY, box->srcZ},
+		.dstPos = {box->dstXInBytes / dst_element, box->dstY, box->dstZ},
+		.extent = {box->WidthInBytes / element, box->Height, box->Depth},
+		.kind = kind_of(box),
+	};
+
+	if (box->srcMemoryType == CU_MEMORYTYPE_ARRAY)
+		p.srcArray = (cudaArray_t)box->srcArray;
+	else
+		p.srcPtr = pitched(box->srcMemoryType, box->srcHost, box->srcDevice, box->srcPitch,
+				   box->srcHeight);
+	if (box->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+		p.dstArray = (cudaArray_t)box->dstArray;
+	else
+		p.dstPtr = pitched(box->dstMemoryType, box->dstHost, box->dstDevice, box->dstPitch,
+				   box->dstHeight);
+	return p;
+}
+
+/* --- The program's calls ------------------------------------------------------------------ */
 
 FGV_EXPORT cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {

@@ -4,11 +4,17 @@
 #ifndef FGV_LIBCUDART_MEMCPY_BOX_H
 #define FGV_LIBCUDART_MEMCPY_BOX_H
 
-#include "frontend/libcudart/array.h"
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "frontend/cuda/memory/array.h"
+#include "frontend/cuda/memory/box.h"
 
 /* One end of a copy: an array, else memory in rows; and the place in it. */
 struct fgv_box_end {
-	const struct fgv_array *array;
+	CUarray array;
+	size_t texel_bytes; /* of an array */
+	size_t row_bytes;   /* the same */
 	void *ptr;
 	size_t pitch, rows; /* rows of a slice */
 	size_t x, y, z;	    /* x in bytes */
@@ -19,19 +25,17 @@ struct fgv_box {
 	size_t width, height, depth;
 };
 
-/* In which stream, and whether the program may use its memory, of whatever kind, on return. */
-struct fgv_when {
-	cudaStream_t stream;
-	bool wait;
-};
+/* cudaErrorInvalidValue for NULL, cudaErrorInvalidResourceHandle for what else is no array. */
+cudaError_t fgv_box_end_of_array(cudaArray_const_t array, struct fgv_box_end *end);
 
-/*
- * Copies as fgv_memcpy() and fgv_memcpy_wait() do (memcpy.h). Checks everything but the
- * arrays of @to and @from, which are what fgv_array_find() gave.
- */
+/* Copies as fgv_memcpy() and fgv_memcpy_wait() do (memcpy.h). */
 cudaError_t fgv_memcpy_box(const struct fgv_box_end *to, const struct fgv_box_end *from,
 			   const struct fgv_box *box, enum cudaMemcpyKind kind,
 			   struct fgv_when when);
+
+/* The same as a node does it, in the driver's terms, and what it was in the runtime's. */
+cudaError_t fgv_box_convert(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *box);
+struct cudaMemcpy3DParms fgv_box_describe(const CUDA_MEMCPY3D *box);
 
 /* The copies of the runtime, in any stream, waiting or not. */
 cudaError_t fgv_memcpy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,

@@ -1,54 +1,31 @@
 /*
- * Memory in rows: allocating and filling it. Rows begin ROW_ALIGN apart, as NVIDIA's driver
- * has them, which suits textures on every GPU.
+ * Memory in rows: allocating and filling it.
  */
-#include "common/util.h"
+#include "frontend/cuda/memory/pitched.h"
+
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 #include "frontend/libcudart/memcpy_box.h"
 
-#define ROW_ALIGN 512
-
-static cudaError_t allocate(void **ptr, size_t *pitch, size_t width, size_t rows)
-{
-	size_t row_bytes, bytes;
-
-	if (width > SIZE_MAX - ROW_ALIGN)
-		return cudaErrorInvalidValue;
-	row_bytes = fgv_align_up(width, ROW_ALIGN);
-	if (__builtin_mul_overflow(row_bytes, rows, &bytes))
-		return cudaErrorMemoryAllocation;
-	*pitch = row_bytes;
-	return cudaMalloc(ptr, bytes);
-}
-
 FGV_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height)
 {
-	size_t row_bytes;
-	cudaError_t error;
-
-	if (!devPtr || !pitch)
-		return fgv_error_set(cudaErrorInvalidValue);
-	error = allocate(devPtr, &row_bytes, width, height);
-	if (!error)
-		*pitch = row_bytes;
-	return fgv_error_set(error);
+	return FGV_RESULT(fgv_pitched_alloc((CUdeviceptr *)(void *)devPtr, pitch, width, height));
 }
 
 static cudaError_t allocate_slices(struct cudaPitchedPtr *memory, struct cudaExtent extent)
 {
 	struct cudaPitchedPtr made = {.xsize = extent.width, .ysize = extent.height};
 	size_t rows;
-	cudaError_t error;
+	CUresult res;
 
 	if (!memory)
 		return cudaErrorInvalidValue;
 	if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
 		return cudaErrorMemoryAllocation;
-	error = allocate(&made.ptr, &made.pitch, extent.width, rows);
-	if (!error)
+	res = fgv_pitched_alloc((CUdeviceptr *)(void *)&made.ptr, &made.pitch, extent.width, rows);
+	if (!res)
 		*memory = made;
-	return error;
+	return fgv_error_from(res);
 }
 
 FGV_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent)

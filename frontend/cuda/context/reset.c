@@ -6,9 +6,11 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/limit.h"
+#include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/memory/texture.h"
 #include "frontend/cuda/module/registry.h"
 #include "frontend/cuda/stream/event.h"
 #include "frontend/cuda/stream/stream.h"
@@ -17,6 +19,8 @@ static void give_back(struct fgv_lane *lane, void (*also)(struct fgv_lane *lane)
 {
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
+	fgv_texture_drain(lane);
+	fgv_array_drain(lane);
 	if (also)
 		also(lane);
 	fgv_registry_unload(lane);
