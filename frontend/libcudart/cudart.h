@@ -47,10 +47,6 @@ cudaError_t fgv_device_check(int device);
 /* The kernel that @func stands for; why there is none, as CUDA says it. */
 cudaError_t fgv_kernel_of(const void *func, struct fgv_kernel **kernel);
 
-/* cudaSuccess if memory of a pool or a graph can be as they say: the device's, and no other's. */
-cudaError_t fgv_pool_check_props(const struct cudaMemPoolProps *props);
-cudaError_t fgv_pool_check_access(const struct cudaMemAccessDesc *list, size_t count);
-
 /* What the loading of a kernel ended with, as CUDA says it. */
 cudaError_t fgv_kernel_error(CUresult res);
 

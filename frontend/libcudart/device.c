@@ -8,7 +8,6 @@
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/context/reset.h"
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph_memory.h"
 
 static cudaError_t find(int device, const struct fgv_device_info **info)
 {
@@ -147,14 +146,9 @@ FGV_EXPORT cudaError_t cudaDeviceSynchronize(void)
 	return FGV_RESULT(fgv_context_synchronize());
 }
 
-static void give_back(struct fgv_lane *lane)
-{
-	fgv_graph_memory_drain(lane);
-}
-
 FGV_EXPORT cudaError_t cudaDeviceReset(void)
 {
-	return FGV_RESULT(fgv_reset_device(give_back));
+	return FGV_RESULT(fgv_reset_device());
 }
 
 FGV_EXPORT cudaError_t cudaDeviceGetLimit(size_t *pValue, enum cudaLimit limit)

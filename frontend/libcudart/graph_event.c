@@ -2,7 +2,7 @@
  * Nodes that record an event, or wait for one.
  */
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph_exec.h"
+#include "frontend/libcudart/graph_params.h"
 
 static struct cudaGraphNodeParams of_event(enum cudaGraphNodeType type, cudaEvent_t event)
 {
@@ -22,7 +22,7 @@ FGV_EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *pGraphNode, 
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeEventRecord, event);
 
 	return fgv_error_set(
-		fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies, &params));
+		fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies, &params));
 }
 
 FGV_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -32,18 +32,18 @@ FGV_EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *pGraphNode, cu
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeWaitEvent, event);
 
 	return fgv_error_set(
-		fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies, &params));
+		fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies, &params));
 }
 
 static cudaError_t get_event(cudaGraphNode_t node, enum cudaGraphNodeType type, cudaEvent_t *event)
 {
-	const struct cudaGraphNodeParams *params = fgv_node_params(node, type);
+	struct cudaGraphNodeParams params;
+	cudaError_t error = event ? fgv_params_get(node, type, &params) : cudaErrorInvalidValue;
 
-	if (!params || !event)
-		return cudaErrorInvalidValue;
-	*event = type == cudaGraphNodeTypeEventRecord ? params->eventRecord.event
-						      : params->eventWait.event;
-	return cudaSuccess;
+	if (!error)
+		*event = type == cudaGraphNodeTypeEventRecord ? params.eventRecord.event
+							      : params.eventWait.event;
+	return error;
 }
 
 FGV_EXPORT cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node,
@@ -61,14 +61,14 @@ FGV_EXPORT cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cu
 {
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeEventRecord, event);
 
-	return fgv_error_set(fgv_node_set(fgv_node_of(node), &params));
+	return fgv_error_set(fgv_params_set(node, &params));
 }
 
 FGV_EXPORT cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event)
 {
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeWaitEvent, event);
 
-	return fgv_error_set(fgv_node_set(fgv_node_of(node), &params));
+	return fgv_error_set(fgv_params_set(node, &params));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec,
@@ -77,7 +77,7 @@ FGV_EXPORT cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGra
 {
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeEventRecord, event);
 
-	return fgv_error_set(fgv_exec_set(hGraphExec, hNode, &params));
+	return fgv_error_set(fgv_params_set_exec(hGraphExec, hNode, &params));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec,
@@ -85,5 +85,5 @@ FGV_EXPORT cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraph
 {
 	struct cudaGraphNodeParams params = of_event(cudaGraphNodeTypeWaitEvent, event);
 
-	return fgv_error_set(fgv_exec_set(hGraphExec, hNode, &params));
+	return fgv_error_set(fgv_params_set_exec(hGraphExec, hNode, &params));
 }

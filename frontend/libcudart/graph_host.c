@@ -2,10 +2,10 @@
  * Nodes that call a function of the program.
  */
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph_exec.h"
+#include "frontend/libcudart/graph_params.h"
 
-static const struct cudaGraphNodeParams *of_host(const struct cudaHostNodeParams *p,
-						 struct cudaGraphNodeParams *params)
+static struct cudaGraphNodeParams *of_host(const struct cudaHostNodeParams *p,
+					   struct cudaGraphNodeParams *params)
 {
 	if (!p)
 		return NULL;
@@ -21,8 +21,8 @@ FGV_EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *pGraphNode, cudaGra
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-						of_host(pNodeParams, &params)));
+	return fgv_error_set(fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+					    of_host(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
@@ -30,7 +30,7 @@ FGV_EXPORT cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_node_set(fgv_node_of(node), of_host(pNodeParams, &params)));
+	return fgv_error_set(fgv_params_set(node, of_host(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec,
@@ -39,17 +39,17 @@ FGV_EXPORT cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_exec_set(hGraphExec, node, of_host(pNodeParams, &params)));
+	return fgv_error_set(fgv_params_set_exec(hGraphExec, node, of_host(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node,
 						  struct cudaHostNodeParams *pNodeParams)
 {
-	const struct fgv_node *found = fgv_node_of(node);
+	struct cudaGraphNodeParams params;
+	cudaError_t error = pNodeParams ? fgv_params_get(node, cudaGraphNodeTypeHost, &params)
+					: cudaErrorInvalidValue;
 
-	if (!found || found->work.params.type != cudaGraphNodeTypeHost || !pNodeParams)
-		return fgv_error_set(cudaErrorInvalidValue);
-	pNodeParams->fn = found->work.params.host.fn;
-	pNodeParams->userData = found->work.params.host.userData;
-	return cudaSuccess;
+	if (!error)
+		*pNodeParams = (struct cudaHostNodeParams){params.host.fn, params.host.userData};
+	return fgv_error_set(error);
 }

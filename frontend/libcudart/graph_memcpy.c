@@ -2,11 +2,11 @@
  * Nodes that copy and fill.
  */
 #include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph_exec.h"
+#include "frontend/libcudart/graph_params.h"
 #include "frontend/libcudart/memcpy.h"
 
-static const struct cudaGraphNodeParams *of_memcpy(const struct cudaMemcpy3DParms *p,
-						   struct cudaGraphNodeParams *params)
+static struct cudaGraphNodeParams *of_memcpy(const struct cudaMemcpy3DParms *p,
+					     struct cudaGraphNodeParams *params)
 {
 	if (!p)
 		return NULL;
@@ -15,9 +15,9 @@ static const struct cudaGraphNodeParams *of_memcpy(const struct cudaMemcpy3DParm
 	return params;
 }
 
-static const struct cudaGraphNodeParams *of_memcpy_1d(void *dst, const void *src, size_t count,
-						      enum cudaMemcpyKind kind,
-						      struct cudaGraphNodeParams *params)
+static struct cudaGraphNodeParams *of_memcpy_1d(void *dst, const void *src, size_t count,
+						enum cudaMemcpyKind kind,
+						struct cudaGraphNodeParams *params)
 {
 	const struct cudaMemcpy3DParms flat = {
 		.srcPtr = {(void *)src, count, count, 1},
@@ -36,8 +36,8 @@ FGV_EXPORT cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaG
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-						of_memcpy(pCopyParams, &params)));
+	return fgv_error_set(fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+					    of_memcpy(pCopyParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
@@ -47,8 +47,8 @@ FGV_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *pGraphNode, cud
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-						of_memcpy_1d(dst, src, count, kind, &params)));
+	return fgv_error_set(fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+					    of_memcpy_1d(dst, src, count, kind, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
@@ -56,7 +56,7 @@ FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_node_set(fgv_node_of(node), of_memcpy(pNodeParams, &params)));
+	return fgv_error_set(fgv_params_set(node, of_memcpy(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst,
@@ -65,8 +65,7 @@ FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(
-		fgv_node_set(fgv_node_of(node), of_memcpy_1d(dst, src, count, kind, &params)));
+	return fgv_error_set(fgv_params_set(node, of_memcpy_1d(dst, src, count, kind, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec,
@@ -75,7 +74,8 @@ FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphEx
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_exec_set(hGraphExec, node, of_memcpy(pNodeParams, &params)));
+	return fgv_error_set(
+		fgv_params_set_exec(hGraphExec, node, of_memcpy(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec,
@@ -85,19 +85,20 @@ FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraph
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(
-		fgv_exec_set(hGraphExec, node, of_memcpy_1d(dst, src, count, kind, &params)));
+	return fgv_error_set(fgv_params_set_exec(hGraphExec, node,
+						 of_memcpy_1d(dst, src, count, kind, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
 						    struct cudaMemcpy3DParms *pNodeParams)
 {
-	const struct cudaGraphNodeParams *params = fgv_node_params(node, cudaGraphNodeTypeMemcpy);
+	struct cudaGraphNodeParams params;
+	cudaError_t error = pNodeParams ? fgv_params_get(node, cudaGraphNodeTypeMemcpy, &params)
+					: cudaErrorInvalidValue;
 
-	if (!params || !pNodeParams)
-		return fgv_error_set(cudaErrorInvalidValue);
-	*pNodeParams = params->memcpy.copyParams;
-	return cudaSuccess;
+	if (!error)
+		*pNodeParams = params.memcpy.copyParams;
+	return fgv_error_set(error);
 }
 
 /* A variable's part is where it is for good, so these are copies as any other. */
@@ -134,8 +135,8 @@ FGV_EXPORT cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNod
 	cudaError_t error = of_to_symbol(symbol, src, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-					   &params);
+		error = fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+				       &params);
 	return fgv_error_set(error);
 }
 
@@ -148,7 +149,7 @@ FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node
 	cudaError_t error = of_to_symbol(symbol, src, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_node_set(fgv_node_of(node), &params);
+		error = fgv_params_set(node, &params);
 	return fgv_error_set(error);
 }
 
@@ -162,7 +163,7 @@ FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t 
 	cudaError_t error = of_to_symbol(symbol, src, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_exec_set(hGraphExec, node, &params);
+		error = fgv_params_set_exec(hGraphExec, node, &params);
 	return fgv_error_set(error);
 }
 
@@ -177,8 +178,8 @@ FGV_EXPORT cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphN
 	cudaError_t error = of_from_symbol(dst, symbol, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-					   &params);
+		error = fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+				       &params);
 	return fgv_error_set(error);
 }
 
@@ -191,7 +192,7 @@ FGV_EXPORT cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t no
 	cudaError_t error = of_from_symbol(dst, symbol, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_node_set(fgv_node_of(node), &params);
+		error = fgv_params_set(node, &params);
 	return fgv_error_set(error);
 }
 
@@ -205,12 +206,12 @@ FGV_EXPORT cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_
 	cudaError_t error = of_from_symbol(dst, symbol, count, offset, kind, &params);
 
 	if (!error)
-		error = fgv_exec_set(hGraphExec, node, &params);
+		error = fgv_params_set_exec(hGraphExec, node, &params);
 	return fgv_error_set(error);
 }
 
-static const struct cudaGraphNodeParams *of_memset(const struct cudaMemsetParams *p,
-						   struct cudaGraphNodeParams *params)
+static struct cudaGraphNodeParams *of_memset(const struct cudaMemsetParams *p,
+					     struct cudaGraphNodeParams *params)
 {
 	if (!p)
 		return NULL;
@@ -233,8 +234,8 @@ FGV_EXPORT cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *pGraphNode, cudaG
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_graph_add_node(pGraphNode, graph, pDependencies, numDependencies,
-						of_memset(pMemsetParams, &params)));
+	return fgv_error_set(fgv_params_add(pGraphNode, graph, pDependencies, NULL, numDependencies,
+					    of_memset(pMemsetParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
@@ -242,7 +243,7 @@ FGV_EXPORT cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_node_set(fgv_node_of(node), of_memset(pNodeParams, &params)));
+	return fgv_error_set(fgv_params_set(node, of_memset(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec,
@@ -251,23 +252,25 @@ FGV_EXPORT cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphEx
 {
 	struct cudaGraphNodeParams params;
 
-	return fgv_error_set(fgv_exec_set(hGraphExec, node, of_memset(pNodeParams, &params)));
+	return fgv_error_set(
+		fgv_params_set_exec(hGraphExec, node, of_memset(pNodeParams, &params)));
 }
 
 FGV_EXPORT cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
 						    struct cudaMemsetParams *pNodeParams)
 {
-	const struct cudaGraphNodeParams *params = fgv_node_params(node, cudaGraphNodeTypeMemset);
+	struct cudaGraphNodeParams params;
+	cudaError_t error = pNodeParams ? fgv_params_get(node, cudaGraphNodeTypeMemset, &params)
+					: cudaErrorInvalidValue;
 
-	if (!params || !pNodeParams)
-		return fgv_error_set(cudaErrorInvalidValue);
-	*pNodeParams = (struct cudaMemsetParams){
-		.dst = params->memset.dst,
-		.pitch = params->memset.pitch,
-		.value = params->memset.value,
-		.elementSize = params->memset.elementSize,
-		.width = params->memset.width,
-		.height = params->memset.height,
-	};
-	return cudaSuccess;
+	if (!error)
+		*pNodeParams = (struct cudaMemsetParams){
+			.dst = params.memset.dst,
+			.pitch = params.memset.pitch,
+			.value = params.memset.value,
+			.elementSize = params.memset.elementSize,
+			.width = params.memset.width,
+			.height = params.memset.height,
+		};
+	return fgv_error_set(error);
 }

@@ -7,6 +7,7 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/memory/array.h"
+#include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/pool.h"
@@ -15,22 +16,21 @@
 #include "frontend/cuda/stream/event.h"
 #include "frontend/cuda/stream/stream.h"
 
-static void give_back(struct fgv_lane *lane, void (*also)(struct fgv_lane *lane))
+static void give_back(struct fgv_lane *lane)
 {
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
 	fgv_texture_drain(lane);
 	fgv_array_drain(lane);
-	if (also)
-		also(lane);
 	fgv_registry_unload(lane);
 	fgv_memory_drain(lane);
 	fgv_pool_drain(lane);
+	fgv_graph_memory_drain(lane);
 	fgv_hostmem_drain(lane);
 	fgv_limit_reset(lane);
 }
 
-CUresult fgv_reset_device(void (*also)(struct fgv_lane *lane))
+CUresult fgv_reset_device(void)
 {
 	struct fgv_lane *lane;
 	CUresult res = fgv_context_enter(&lane);
@@ -39,7 +39,7 @@ CUresult fgv_reset_device(void (*also)(struct fgv_lane *lane))
 		return fgv_session_reset_dead() ? CUDA_SUCCESS : res;
 	res = fgv_sync_device(lane);
 	if (!res) {
-		give_back(lane, also);
+		give_back(lane);
 		res = fgv_sync_device(lane);
 	}
 	fgv_lane_leave(lane);

@@ -8,13 +8,10 @@
 
 #include <cuda.h>
 
-struct fgv_lane;
-
 /*
  * The session stays; what the process has there goes, after the work that uses it. After a sticky
- * error too, but then every later call fails (client/session.h). @also gives back what a face has
- * beyond the core; NULL: nothing.
+ * error too, but then every later call fails (client/session.h).
  */
-CUresult fgv_reset_device(void (*also)(struct fgv_lane *lane));
+CUresult fgv_reset_device(void);
 
 #endif

@@ -7,16 +7,10 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/devmem.h"
+#include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/capturing.h"
-
-static fgv_memory_release release_of_graphs; /* atomic; NULL: there is no memory of graphs */
-
-void fgv_memory_set_release_of_graphs(fgv_memory_release release)
-{
-	__atomic_store_n(&release_of_graphs, release, __ATOMIC_RELEASE);
-}
 
 CUresult fgv_memory_alloc(CUdeviceptr *address, size_t bytes)
 {
@@ -40,10 +34,11 @@ CUresult fgv_memory_alloc(CUdeviceptr *address, size_t bytes)
 
 static CUresult free_graphs(struct fgv_lane *lane, uint64_t address)
 {
-	/* Pairs with the release in fgv_memory_set_release_of_graphs(). */
-	fgv_memory_release release = __atomic_load_n(&release_of_graphs, __ATOMIC_ACQUIRE);
+	CUresult res = fgv_graph_memory_free(address, NULL);
 
-	return release ? release(lane, address) : CUDA_ERROR_INVALID_VALUE;
+	if (!res)
+		fgv_graph_memory_sweep(lane);
+	return res;
 }
 
 /* The memory goes after the work that uses it, and CUDA waits for all. */

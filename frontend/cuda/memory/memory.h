@@ -24,10 +24,6 @@ CUresult fgv_memory_free(CUdeviceptr address);
 /* Of the VM's quota; each may be NULL. */
 CUresult fgv_memory_info(size_t *free_bytes, size_t *total_bytes);
 
-/* Memory of graphs is freed by @release, which belongs to whoever gives it out. */
-typedef CUresult (*fgv_memory_release)(struct fgv_lane *lane, uint64_t address);
-void fgv_memory_set_release_of_graphs(fgv_memory_release release);
-
 /* For the reset of a device alone: frees what fgv_memory_alloc() has given. */
 void fgv_memory_drain(struct fgv_lane *lane);
 

@@ -39,6 +39,9 @@ struct fgv_capturing {
 	CUresult (*wait_event)(uint32_t stream, bool blocking, uint32_t event, bool *captured);
 	/* CUDA_ERROR_CAPTURED_EVENT for an event that was last recorded in a capture. */
 	CUresult (*check_event)(uint32_t event);
+	/* Nodes that allocate and free, in the stream that is being captured on @lane. */
+	CUresult (*alloc)(struct fgv_lane *lane, uint64_t bytes, uint64_t *address);
+	CUresult (*free)(struct fgv_lane *lane, uint64_t address);
 	/* It is destroyed. */
 	void (*forget_stream)(uint32_t stream);
 	void (*forget_event)(uint32_t event);

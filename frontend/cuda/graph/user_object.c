@@ -4,22 +4,20 @@
  *
  * Lock: state.mutex guards all counts and the list of objects that have ended.
  */
-#include "frontend/libcudart/user_object.h"
+#include "frontend/cuda/graph/user_object.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "frontend/cuda/context/object.h"
 #include "frontend/client/thread.h"
-#include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph.h"
+#include "frontend/cuda/context/object.h"
 
 struct fgv_user_object {
 	struct fgv_user_object *next; /* that has ended, too */
-	cudaUserObject_t name;
+	CUuserObject name;
 	uint64_t references;
-	cudaHostFn_t destroy;
+	CUhostFn destroy;
 	void *data;
 };
 
@@ -35,7 +33,7 @@ static struct {
 	.end = &state.first,
 };
 
-static struct fgv_user_object *object_of(cudaUserObject_t name)
+static struct fgv_user_object *object_of(CUuserObject name)
 {
 	return fgv_object_address(FGV_OBJECT_USER, name);
 }
@@ -101,17 +99,17 @@ static bool drop_locked(struct fgv_user_object *object, uint64_t count)
 
 /* --- References of graphs ------------------------------------------------------------ */
 
-cudaError_t fgv_held_copy(const struct fgv_held *held, struct fgv_held **copy)
+CUresult fgv_held_copy(const struct fgv_held *held, struct fgv_held **copy)
 {
-	cudaError_t error = cudaSuccess;
+	CUresult res = CUDA_SUCCESS;
 
 	*copy = NULL;
 	pthread_mutex_lock(&state.mutex);
-	for (; held && !error; held = held->next) {
+	for (; held && !res; held = held->next) {
 		struct fgv_held *made = malloc(sizeof(*made));
 
 		if (!made) {
-			error = cudaErrorMemoryAllocation;
+			res = CUDA_ERROR_OUT_OF_MEMORY;
 			break;
 		}
 		*made = (struct fgv_held){*copy, held->object, held->count};
@@ -119,11 +117,11 @@ cudaError_t fgv_held_copy(const struct fgv_held *held, struct fgv_held **copy)
 		*copy = made;
 	}
 	pthread_mutex_unlock(&state.mutex);
-	if (!error)
-		return cudaSuccess;
+	if (!res)
+		return CUDA_SUCCESS;
 	fgv_held_release(*copy);
 	*copy = NULL;
-	return error;
+	return res;
 }
 
 void fgv_held_release(struct fgv_held *held)
@@ -139,133 +137,120 @@ void fgv_held_release(struct fgv_held *held)
 	pthread_mutex_unlock(&state.mutex);
 }
 
-/* The place in @graph's list that says of @object, or its end. */
-static struct fgv_held **find(struct fgv_graph *graph, const struct fgv_user_object *object)
+/* The place in the list @held that says of @object, or its end. */
+static struct fgv_held **find(struct fgv_held **held, const struct fgv_user_object *object)
 {
-	struct fgv_held **link = &graph->held;
-
-	while (*link && (*link)->object != object)
-		link = &(*link)->next;
-	return link;
+	while (*held && (*held)->object != object)
+		held = &(*held)->next;
+	return held;
 }
 
-static cudaError_t hold_locked(struct fgv_graph *graph, struct fgv_user_object *object,
-			       unsigned count, bool move)
+static CUresult hold_locked(struct fgv_held **held, struct fgv_user_object *object, unsigned count,
+			    bool move)
 {
-	struct fgv_held **link = find(graph, object);
+	struct fgv_held **link = find(held, object);
 
 	if (move && count > object->references)
-		return cudaErrorInvalidValue;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!*link) {
 		*link = calloc(1, sizeof(**link));
 		if (!*link)
-			return cudaErrorMemoryAllocation;
+			return CUDA_ERROR_OUT_OF_MEMORY;
 		(*link)->object = object;
 	}
 	(*link)->count += count;
 	if (!move)
 		object->references += count;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-static cudaError_t unhold_locked(struct fgv_graph *graph, struct fgv_user_object *object,
-				 unsigned count)
+CUresult fgv_held_add(struct fgv_held **held, CUuserObject object, unsigned count, bool move)
 {
-	struct fgv_held **link = find(graph, object), *held = *link;
+	struct fgv_user_object *found = object_of(object);
+	CUresult res;
 
-	if (!held || held->count < count)
-		return cudaErrorInvalidValue;
-	held->count -= count;
-	if (!held->count) {
-		*link = held->next;
-		free(held);
+	if (!found || !is_count(count))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&state.mutex);
+	res = hold_locked(held, found, count, move);
+	pthread_mutex_unlock(&state.mutex);
+	return res;
+}
+
+static CUresult unhold_locked(struct fgv_held **held, struct fgv_user_object *object,
+			      unsigned count)
+{
+	struct fgv_held **link = find(held, object), *found = *link;
+
+	if (!found || found->count < count)
+		return CUDA_ERROR_INVALID_VALUE;
+	found->count -= count;
+	if (!found->count) {
+		*link = found->next;
+		free(found);
 	}
 	drop_locked(object, count);
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-FGV_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
-						 unsigned int count, unsigned int flags)
+CUresult fgv_held_drop(struct fgv_held **held, CUuserObject object, unsigned count)
 {
 	struct fgv_user_object *found = object_of(object);
-	struct fgv_graph *holder = fgv_graph_of(graph);
-	cudaError_t error;
+	CUresult res;
 
-	if (!found || !holder || !is_count(count) || (flags & ~(unsigned)cudaGraphUserObjectMove))
-		return fgv_error_set(cudaErrorInvalidValue);
+	if (!found || !is_count(count))
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.mutex);
-	error = hold_locked(holder, found, count, flags & cudaGraphUserObjectMove);
+	res = unhold_locked(held, found, count);
 	pthread_mutex_unlock(&state.mutex);
-	return fgv_error_set(error);
-}
-
-FGV_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
-						  unsigned int count)
-{
-	struct fgv_user_object *found = object_of(object);
-	struct fgv_graph *holder = fgv_graph_of(graph);
-	cudaError_t error;
-
-	if (!found || !holder || !is_count(count))
-		return fgv_error_set(cudaErrorInvalidValue);
-	pthread_mutex_lock(&state.mutex);
-	error = unhold_locked(holder, found, count);
-	pthread_mutex_unlock(&state.mutex);
-	return fgv_error_set(error);
+	return res;
 }
 
 /* --- References of the program --------------------------------------------------------- */
 
-static cudaError_t create(cudaUserObject_t *name, void *data, cudaHostFn_t destroy, unsigned count,
-			  unsigned flags)
+CUresult fgv_user_object_create(CUuserObject *name, void *data, CUhostFn destroy, unsigned count,
+				unsigned flags)
 {
 	struct fgv_user_object *object;
 
-	if (!name || !destroy || !is_count(count) || flags != cudaUserObjectNoDestructorSync)
-		return cudaErrorInvalidValue;
+	if (!name || !destroy || !is_count(count) || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+		return CUDA_ERROR_INVALID_VALUE;
 	object = calloc(1, sizeof(*object));
 	if (!object)
-		return cudaErrorMemoryAllocation;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->references = count;
 	object->destroy = destroy;
 	object->data = data;
 	object->name = fgv_object_create_for(FGV_OBJECT_USER, object);
 	if (!object->name) {
 		free(object);
-		return cudaErrorMemoryAllocation;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*name = object->name;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-FGV_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr,
-					    cudaHostFn_t destroy, unsigned int initialRefcount,
-					    unsigned int flags)
-{
-	return fgv_error_set(create(object_out, ptr, destroy, initialRefcount, flags));
-}
-
-FGV_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count)
+CUresult fgv_user_object_retain(CUuserObject object, unsigned count)
 {
 	struct fgv_user_object *found = object_of(object);
 
 	if (!found || !is_count(count))
-		return fgv_error_set(cudaErrorInvalidValue);
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.mutex);
 	found->references += count;
 	pthread_mutex_unlock(&state.mutex);
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-FGV_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
+CUresult fgv_user_object_release(CUuserObject object, unsigned count)
 {
 	struct fgv_user_object *found = object_of(object);
 	bool had_so_many;
 
 	if (!found || !is_count(count))
-		return fgv_error_set(cudaErrorInvalidValue);
+		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.mutex);
 	had_so_many = drop_locked(found, count);
 	pthread_mutex_unlock(&state.mutex);
-	return fgv_error_set(had_so_many ? cudaSuccess : cudaErrorInvalidValue);
+	return had_so_many ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

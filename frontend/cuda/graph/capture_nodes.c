@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/libcudart/capture_state.h"
+#include "frontend/cuda/graph/capture_priv.h"
 
 void fgv_nodes_fini(struct nodes *nodes)
 {
@@ -17,7 +17,7 @@ void fgv_nodes_fini(struct nodes *nodes)
 static int resize(struct nodes *nodes, size_t count)
 {
 	struct fgv_node **list = realloc(nodes->list, (count + 1) * sizeof(struct fgv_node *));
-	cudaGraphEdgeData *edges = realloc(nodes->edges, (count + 1) * sizeof(*edges));
+	CUgraphEdgeData *edges = realloc(nodes->edges, (count + 1) * sizeof(*edges));
 
 	if (list)
 		nodes->list = list;
@@ -26,15 +26,15 @@ static int resize(struct nodes *nodes, size_t count)
 	return list && edges ? 0 : -ENOMEM;
 }
 
-static void append(struct nodes *nodes, struct fgv_node *node, const cudaGraphEdgeData *edge)
+static void append(struct nodes *nodes, struct fgv_node *node, const CUgraphEdgeData *edge)
 {
-	const cudaGraphEdgeData ordinary = {0};
+	const CUgraphEdgeData ordinary = {0};
 
 	nodes->edges[nodes->count] = edge ? *edge : ordinary;
 	nodes->list[nodes->count++] = node;
 }
 
-int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaGraphEdgeData *edges,
+int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const CUgraphEdgeData *edges,
 		  size_t count)
 {
 	if (resize(nodes, count))
@@ -46,7 +46,7 @@ int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const cudaG
 }
 
 /* How @node is waited for; NULL: not at all. */
-static cudaGraphEdgeData *find(const struct nodes *nodes, const struct fgv_node *node)
+static CUgraphEdgeData *find(const struct nodes *nodes, const struct fgv_node *node)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
 		if (nodes->list[i] == node)
@@ -56,9 +56,9 @@ static cudaGraphEdgeData *find(const struct nodes *nodes, const struct fgv_node 
 }
 
 /* Of two ways to wait for a node, what comes later in it: ports are numbered from its end. */
-static void merge(struct nodes *nodes, struct fgv_node *node, const cudaGraphEdgeData *edge)
+static void merge(struct nodes *nodes, struct fgv_node *node, const CUgraphEdgeData *edge)
 {
-	cudaGraphEdgeData *found = find(nodes, node);
+	CUgraphEdgeData *found = find(nodes, node);
 
 	if (!found)
 		append(nodes, node, edge);
@@ -78,10 +78,10 @@ int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
 void fgv_nodes_hasten(struct nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
-		if (nodes->list[i]->work.params.type == cudaGraphNodeTypeKernel)
-			nodes->edges[i] = (cudaGraphEdgeData){
-				.from_port = cudaGraphKernelNodePortProgrammatic,
-				.type = cudaGraphDependencyTypeProgrammatic,
+		if (nodes->list[i]->work.params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+			nodes->edges[i] = (CUgraphEdgeData){
+				.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+				.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
 			};
 	}
 }

@@ -4,18 +4,16 @@
  * Lock: state.mutex guards all of it. It may be taken while captures are locked, or a graph that
  * is launched; nothing is taken while holding it.
  */
-#include "frontend/libcudart/graph_memory.h"
+#include "frontend/cuda/memory/graph_memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
 #include "common/util.h"
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/addrmap.h"
-#include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/pool.h"
-#include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph.h"
 
 /* Memory is given out again for at least this part of its size. */
 #define WASTE_PART 2
@@ -25,9 +23,9 @@ struct fgv_graph_memory {
 	uint64_t address;
 	uint64_t bytes;
 	uint32_t references;
-	cudaGraph_t owner;		 /* that allocates it */
-	const struct fgv_node *freed_by; /* the owner's node; NULL: it does not free it */
-	bool freed_elsewhere;		 /* another graph has a node that does */
+	CUgraph owner;	      /* that allocates it */
+	const void *freed_by; /* the owner's node; NULL: it does not free it */
+	bool freed_elsewhere; /* another graph has a node that does */
 	bool is_live;
 	bool is_counted; /* as used: launched, and not trimmed since */
 	bool is_lost;	 /* the device has it back already */
@@ -55,29 +53,19 @@ static void unlock(void)
 
 /* --- Memory and its references -------------------------------------------------- */
 
-/* The program frees what a graph has allocated and not freed. */
-static CUresult release_of_program(struct fgv_lane *lane, uint64_t address)
-{
-	if (fgv_graph_memory_free(address, NULL))
-		return CUDA_ERROR_INVALID_VALUE;
-	fgv_graph_memory_sweep(lane);
-	return CUDA_SUCCESS;
-}
-
-cudaError_t fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
-				    struct fgv_graph_memory **memory)
+CUresult fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
+				 struct fgv_graph_memory **memory)
 {
 	struct fgv_graph_memory *made = calloc(1, sizeof(*made));
 	CUresult res;
 
 	if (!made)
-		return cudaErrorMemoryAllocation;
-	fgv_memory_set_release_of_graphs(release_of_program);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	fgv_graph_memory_sweep(lane);
 	res = fgv_pool_ask_device(lane, bytes, FGV_RANGE_GRAPH, &made->address);
 	if (res) {
 		free(made);
-		return fgv_error_from(res);
+		return res;
 	}
 	made->bytes = bytes;
 	made->references = 1;
@@ -87,45 +75,29 @@ cudaError_t fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
 	state.reserved_high_bytes = fgv_max_u64(state.reserved_high_bytes, state.reserved_bytes);
 	unlock();
 	*memory = made;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-static bool may_reuse(const struct fgv_graph_memory *memory, const struct fgv_graph *graph,
-		      uint64_t bytes)
+static bool fits(const struct fgv_graph_memory *memory, CUgraph graph, uint64_t bytes)
 {
-	return memory->owner == graph->name && memory->freed_by && memory->bytes >= bytes &&
+	return memory->owner == graph && memory->freed_by && memory->bytes >= bytes &&
 	       memory->bytes / WASTE_PART <= bytes;
 }
 
-static struct fgv_graph_memory *find_reusable_locked(struct fgv_graph *graph, uint64_t bytes,
-						     bool only_marked)
+struct fgv_graph_memory *fgv_graph_memory_reuse(CUgraph graph, uint64_t bytes,
+						bool (*may)(const void *node, void *arg), void *arg)
 {
 	struct fgv_graph_memory *each;
 
-	LIST_FOREACH(each, &state.list, link) {
-		if (may_reuse(each, graph, bytes) && (!only_marked || each->freed_by->marked))
-			return each;
-	}
-	return NULL;
-}
-
-struct fgv_graph_memory *fgv_graph_memory_reuse(struct fgv_graph *graph,
-						struct fgv_node *const *before, size_t count,
-						uint64_t bytes)
-{
-	struct fgv_graph_memory *found;
-
 	lock();
-	found = find_reusable_locked(graph, bytes, false);
-	if (found) {
-		found = fgv_graph_mark_before(graph, before, count)
-				? NULL
-				: find_reusable_locked(graph, bytes, true);
-		if (found)
-			found->references++;
+	LIST_FOREACH(each, &state.list, link) {
+		if (fits(each, graph, bytes) && may(each->freed_by, arg)) {
+			each->references++;
+			break;
+		}
 	}
 	unlock();
-	return found;
+	return each;
 }
 
 static struct fgv_graph_memory *find_locked(uint64_t address)
@@ -139,21 +111,20 @@ static struct fgv_graph_memory *find_locked(uint64_t address)
 	return NULL;
 }
 
-cudaError_t fgv_graph_memory_find(const struct fgv_graph *graph, uint64_t address,
-				  struct fgv_graph_memory **memory)
+CUresult fgv_graph_memory_find(CUgraph graph, uint64_t address, struct fgv_graph_memory **memory)
 {
 	struct fgv_graph_memory *found;
 	bool is_allowed;
 
 	lock();
 	found = find_locked(address);
-	is_allowed = found && !found->freed_by &&
-		     !(found->freed_elsewhere && found->owner == graph->name);
+	is_allowed =
+		found && !found->freed_by && !(found->freed_elsewhere && found->owner == graph);
 	if (is_allowed)
 		found->references++;
 	unlock();
 	*memory = found;
-	return is_allowed ? cudaSuccess : cudaErrorInvalidValue;
+	return is_allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 uint64_t fgv_graph_memory_address(const struct fgv_graph_memory *memory)
@@ -227,52 +198,44 @@ void fgv_graph_memory_drain(struct fgv_lane *lane)
 	unlock();
 }
 
-void fgv_graph_memory_note(struct fgv_node *node)
+void fgv_graph_memory_note_alloc(struct fgv_graph_memory *memory, CUgraph graph)
 {
-	struct fgv_graph_memory *memory = node->work.memory;
-
-	if (!memory)
-		return;
 	lock();
-	if (node->work.params.type == cudaGraphNodeTypeMemAlloc) {
-		memory->owner = node->graph->name;
-		memory->freed_by = NULL;
-	} else if (memory->owner == node->graph->name) {
+	memory->owner = graph;
+	memory->freed_by = NULL;
+	unlock();
+}
+
+void fgv_graph_memory_note_free(struct fgv_graph_memory *memory, CUgraph graph, const void *node)
+{
+	lock();
+	if (memory->owner == graph)
 		memory->freed_by = node;
-	} else {
+	else
 		memory->freed_elsewhere = true;
-	}
 	unlock();
 }
 
 /* --- Launches, and the program's frees ------------------------------------------- */
 
-static bool is_allocation(const struct fgv_node *node)
-{
-	return node->work.params.type == cudaGraphNodeTypeMemAlloc;
-}
-
 /* Marks what the launch allocates: it is live for the nodes behind. */
-static cudaError_t check_locked(struct fgv_node *const *nodes, uint32_t count, bool auto_free)
+static CUresult check_locked(const struct fgv_graph_memory_use *uses, uint32_t count,
+			     bool auto_free)
 {
+	for (uint32_t i = 0; i < count; i++)
+		uses[i].memory->is_marked = false;
 	for (uint32_t i = 0; i < count; i++) {
-		if (nodes[i]->work.memory)
-			nodes[i]->work.memory->is_marked = false;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		struct fgv_graph_memory *memory = nodes[i]->work.memory;
+		struct fgv_graph_memory *memory = uses[i].memory;
 
-		if (!memory)
-			continue;
-		if (is_allocation(nodes[i])) {
+		if (uses[i].allocates) {
 			if (memory->is_live && !auto_free)
-				return cudaErrorInvalidValue;
+				return CUDA_ERROR_INVALID_VALUE;
 			memory->is_marked = true;
 		} else if (!memory->is_live && !memory->is_marked) {
-			return cudaErrorInvalidValue;
+			return CUDA_ERROR_INVALID_VALUE;
 		}
 	}
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
 static void count_locked(struct fgv_graph_memory *memory)
@@ -284,30 +247,28 @@ static void count_locked(struct fgv_graph_memory *memory)
 	state.used_high_bytes = fgv_max_u64(state.used_high_bytes, state.used_bytes);
 }
 
-static void use_locked(const struct fgv_node *node, const struct fgv_graph_place *place)
+static void use_locked(const struct fgv_graph_memory_use *use, const struct fgv_graph_place *place)
 {
-	struct fgv_graph_memory *memory = node->work.memory;
+	struct fgv_graph_memory *memory = use->memory;
 
-	memory->is_live = is_allocation(node);
+	memory->is_live = use->allocates;
 	memory->has_place = true;
 	memory->place = *place;
 	if (!memory->is_lost)
 		count_locked(memory);
 }
 
-cudaError_t fgv_graph_memory_launch(struct fgv_node *const *nodes, uint32_t count,
-				    const struct fgv_graph_place *place, bool auto_free)
+CUresult fgv_graph_memory_launch(const struct fgv_graph_memory_use *uses, uint32_t count,
+				 const struct fgv_graph_place *place, bool auto_free)
 {
-	cudaError_t error;
+	CUresult res;
 
 	lock();
-	error = check_locked(nodes, count, auto_free);
-	for (uint32_t i = 0; i < count && !error; i++) {
-		if (nodes[i]->work.memory)
-			use_locked(nodes[i], place);
-	}
+	res = check_locked(uses, count, auto_free);
+	for (uint32_t i = 0; i < count && !res; i++)
+		use_locked(&uses[i], place);
 	unlock();
-	return error;
+	return res;
 }
 
 bool fgv_graph_memory_last(const struct fgv_graph_memory *memory, struct fgv_graph_place *place)
@@ -321,7 +282,7 @@ bool fgv_graph_memory_last(const struct fgv_graph_memory *memory, struct fgv_gra
 	return has_place;
 }
 
-cudaError_t fgv_graph_memory_free(uint64_t address, const struct fgv_graph_place *place)
+CUresult fgv_graph_memory_free(uint64_t address, const struct fgv_graph_place *place)
 {
 	struct fgv_graph_memory *memory;
 	bool was_live;
@@ -336,12 +297,19 @@ cudaError_t fgv_graph_memory_free(uint64_t address, const struct fgv_graph_place
 			memory->place = *place;
 	}
 	unlock();
-	return was_live ? cudaSuccess : cudaErrorInvalidValue;
+	return was_live ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* --- How much there is ------------------------------------------------------------ */
 
-void fgv_graph_memory_trim(void)
+static CUresult check_device(int ordinal)
+{
+	const struct fgv_device_info *info;
+
+	return fgv_context_find_device(ordinal, &info);
+}
+
+static void uncount_unused(void)
 {
 	struct fgv_graph_memory *each;
 
@@ -353,46 +321,77 @@ void fgv_graph_memory_trim(void)
 	unlock();
 }
 
+/* What is not needed goes at once as it is; so there is nothing that could be kept for longer. */
+CUresult fgv_graph_memory_trim(int ordinal)
+{
+	struct fgv_lane *lane;
+	CUresult res = check_device(ordinal);
+
+	if (!res)
+		res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	uncount_unused();
+	fgv_graph_memory_sweep(lane);
+	fgv_lane_leave(lane);
+	return CUDA_SUCCESS;
+}
+
 /* NULL: no such attribute. */
-static const uint64_t *place_of(enum cudaGraphMemAttributeType attribute)
+static const uint64_t *place_of(CUgraphMem_attribute attribute)
 {
 	switch (attribute) {
-	case cudaGraphMemAttrUsedMemCurrent:
+	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
 		return &state.used_bytes;
-	case cudaGraphMemAttrUsedMemHigh:
+	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
 		return &state.used_high_bytes;
-	case cudaGraphMemAttrReservedMemCurrent:
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
 		return &state.reserved_bytes;
-	case cudaGraphMemAttrReservedMemHigh:
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
 		return &state.reserved_high_bytes;
 	}
 	return NULL;
 }
 
-cudaError_t fgv_graph_memory_get_attribute(enum cudaGraphMemAttributeType attribute,
-					   uint64_t *value)
+CUresult fgv_graph_memory_get_attribute(int ordinal, CUgraphMem_attribute attribute,
+					uint64_t *value)
 {
 	const uint64_t *place = place_of(attribute);
+	CUresult res = check_device(ordinal);
 
-	if (!place)
-		return cudaErrorInvalidValue;
+	if (res)
+		return res;
+	if (!place || !value)
+		return CUDA_ERROR_INVALID_VALUE;
 	lock();
 	*value = *place;
 	unlock();
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-cudaError_t fgv_graph_memory_reset_attribute(enum cudaGraphMemAttributeType attribute)
+/* A highest value starts anew. */
+static CUresult reset_locked(CUgraphMem_attribute attribute)
 {
-	cudaError_t error = cudaSuccess;
-
-	lock();
-	if (attribute == cudaGraphMemAttrUsedMemHigh)
+	if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
 		state.used_high_bytes = state.used_bytes;
-	else if (attribute == cudaGraphMemAttrReservedMemHigh)
+	else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
 		state.reserved_high_bytes = state.reserved_bytes;
 	else
-		error = cudaErrorInvalidValue;
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_graph_memory_set_attribute(int ordinal, CUgraphMem_attribute attribute,
+					const uint64_t *value)
+{
+	CUresult res = check_device(ordinal);
+
+	if (!res && (!value || *value))
+		res = CUDA_ERROR_INVALID_VALUE;
+	if (res)
+		return res;
+	lock();
+	res = reset_locked(attribute);
 	unlock();
-	return error;
+	return res;
 }

@@ -4,14 +4,14 @@
  * Lock: state.mutex guards all of it. It may be taken while a lane is held; while holding it
  * nothing is taken but the lock of graphs' memory.
  */
-#include "frontend/libcudart/capture_state.h"
+#include "frontend/cuda/graph/capture_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/libcudart/cudart.h"
-#include "frontend/libcudart/graph_memory.h"
+#include "frontend/client/lane.h"
+#include "frontend/cuda/stream/capturing.h"
 
 __thread struct fgv_capture_thread fgv_capture_self;
 
@@ -73,11 +73,7 @@ static void free_stream(struct captured_stream *stream)
 	free(stream);
 }
 
-/* Calls that wait are judged only while there is a capture that may mind. */
-static CUresult judge(void)
-{
-	return fgv_capture_check_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
-}
+static CUresult check_unsafe(void);
 
 struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph)
 {
@@ -93,7 +89,7 @@ struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph)
 	capture->next = state.captures;
 	state.captures = capture;
 	count_use(1);
-	fgv_record_forbid(judge);
+	fgv_record_forbid(check_unsafe); /* asked while there is a capture that may mind */
 	return capture;
 }
 
@@ -157,19 +153,17 @@ bool fgv_capture_has_blocking(void)
 	return false;
 }
 
-static void capture_forget_stream(uint32_t handle)
+static void forget_stream_now(uint32_t handle)
 {
 	struct captured_stream *stream;
 	struct capture *capture;
 
-	if (!fgv_capture_is_used())
-		return;
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(handle);
 	capture = stream ? stream->capture : NULL;
 	if (capture && capture->origin == handle) {
 		if (capture->owns_graph)
-			fgv_graph_destroy(capture->graph);
+			fgv_graph_free(capture->graph);
 		fgv_capture_destroy(capture);
 	} else if (capture) {
 		/* What it has captured and nobody waits for is missed when the capture ends. */
@@ -185,60 +179,61 @@ static bool minds(const struct capture *capture)
 	const struct fgv_capture_thread *self = &fgv_capture_self;
 
 	if (capture->thread == self)
-		return capture->mode != cudaStreamCaptureModeRelaxed;
-	return capture->mode == cudaStreamCaptureModeGlobal &&
-	       self->mode == cudaStreamCaptureModeGlobal;
+		return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	return capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+	       self->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-cudaError_t fgv_capture_check_unsafe(void)
+/* Fails the captures that a call disturbs which is not allowed during them. */
+static CUresult check_unsafe(void)
 {
-	cudaError_t error = cudaSuccess;
+	CUresult res = CUDA_SUCCESS;
 
-	if (!fgv_capture_is_used() || fgv_capture_self.mode == cudaStreamCaptureModeRelaxed)
-		return cudaSuccess;
+	if (fgv_capture_self.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
 	fgv_capture_lock();
 	for (struct capture *each = state.captures; each; each = each->next) {
 		if (!minds(each))
 			continue;
 		each->is_invalid = true;
-		error = cudaErrorStreamCaptureUnsupported;
+		res = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
 	fgv_capture_unlock();
-	return error;
+	return res;
 }
 
 /* The legacy stream is used, which blocking streams wait for and it for them. */
-static cudaError_t enter_legacy(void)
+static CUresult enter_legacy(void)
 {
 	if (!fgv_capture_has_blocking())
-		return cudaSuccess;
+		return CUDA_SUCCESS;
 	for (struct captured_stream *each = state.streams; each; each = each->next) {
 		if (each->blocking)
 			each->capture->is_invalid = true;
 	}
-	return cudaErrorStreamCaptureImplicit;
+	return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 /* --- Work ---------------------------------------------------------------------- */
 
 /* @early: a kernel that need not wait for the end of those right before it. */
-static cudaError_t add(struct captured_stream *stream, const struct fgv_work *work, bool early)
+static CUresult add(struct captured_stream *stream, const struct fgv_work *work, bool early)
 {
 	struct nodes *last = &stream->last;
 	struct fgv_node *node;
-	cudaError_t error;
+	CUresult res;
 
 	if (early)
 		fgv_nodes_hasten(last);
-	error = fgv_graph_add(stream->capture->graph, last->list, last->edges, last->count, work,
-			      &node);
-	if (!error && fgv_nodes_set(last, &node, NULL, 1))
-		error = cudaErrorMemoryAllocation;
-	if (error)
+	res = fgv_graph_add(stream->capture->graph, last->list, last->edges, last->count, work,
+			    &node);
+	if (!res && fgv_nodes_set(last, &node, NULL, 1))
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+	if (res)
 		stream->capture->is_invalid = true;
 	else
-		fgv_graph_memory_note(node);
-	return error;
+		fgv_node_note_memory(node);
+	return res;
 }
 
 /* What was recorded is a node now, unless there is nobody who wants it any more. */
@@ -263,23 +258,23 @@ static void finish(struct fgv_recorder *recorder)
 	free(made);
 }
 
-static cudaError_t start_recording(struct fgv_lane *lane, uint32_t handle)
+static CUresult start_recording(struct fgv_lane *lane, uint32_t handle)
 {
 	struct stream_recorder *made = malloc(sizeof(*made));
 
 	if (!made)
-		return cudaErrorMemoryAllocation;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	fgv_recorder_init(&made->recorder);
 	made->recorder.finish = finish;
 	made->stream = handle;
 	lane->recorder = &made->recorder;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-static CUresult capture_enter(struct fgv_lane *lane, uint32_t handle)
+static CUresult enter(struct fgv_lane *lane, uint32_t handle)
 {
 	struct captured_stream *stream;
-	cudaError_t error = cudaSuccess;
+	CUresult res = CUDA_SUCCESS;
 
 	if (lane->recorder)
 		return CUDA_SUCCESS;
@@ -290,44 +285,43 @@ static CUresult capture_enter(struct fgv_lane *lane, uint32_t handle)
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(handle);
 	if (stream)
-		error = stream->capture->is_invalid ? cudaErrorStreamCaptureInvalidated
-						    : start_recording(lane, handle);
+		res = stream->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+						  : start_recording(lane, handle);
 	else if (!handle)
-		error = enter_legacy();
+		res = enter_legacy();
 	fgv_capture_unlock();
-	return (CUresult)error;
+	return res;
 }
 
-cudaError_t fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
+CUresult fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work)
 {
 	const struct stream_recorder *made = (const struct stream_recorder *)lane->recorder;
 	struct captured_stream *stream;
-	cudaError_t error = cudaErrorStreamCaptureInvalidated;
+	CUresult res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(made->stream);
 	if (stream)
-		error = add(stream, work, false);
+		res = add(stream, work, false);
 	fgv_capture_unlock();
-	return error;
+	return res;
 }
 
-cudaError_t fgv_capture_visit(struct fgv_lane *lane,
-			      cudaError_t (*visit)(struct fgv_graph *graph,
-						   struct fgv_node *const *last, size_t count,
-						   void *arg),
-			      void *arg)
+CUresult fgv_capture_visit(struct fgv_lane *lane,
+			   CUresult (*visit)(struct fgv_graph *graph, struct fgv_node *const *last,
+					     size_t count, void *arg),
+			   void *arg)
 {
 	const struct stream_recorder *made = (const struct stream_recorder *)lane->recorder;
 	const struct captured_stream *stream;
-	cudaError_t error = cudaErrorStreamCaptureInvalidated;
+	CUresult res = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(made->stream);
 	if (stream)
-		error = visit(stream->capture->graph, stream->last.list, stream->last.count, arg);
+		res = visit(stream->capture->graph, stream->last.list, stream->last.count, arg);
 	fgv_capture_unlock();
-	return error;
+	return res;
 }
 
 /* --- Events -------------------------------------------------------------------- */
@@ -357,10 +351,8 @@ static void forget_event(uint32_t handle)
 	count_use(-1);
 }
 
-static void capture_forget_event(uint32_t handle)
+static void forget_event_now(uint32_t handle)
 {
-	if (!fgv_capture_is_used())
-		return;
 	fgv_capture_lock();
 	forget_event(handle);
 	fgv_capture_unlock();
@@ -382,89 +374,84 @@ static struct captured_event *note_event(uint32_t handle)
 	return event;
 }
 
-static cudaError_t record_event(uint32_t stream_handle, uint32_t event_handle,
-				const cudaGraphEdgeData *edge)
+static CUresult record_event(uint32_t stream_handle, uint32_t event_handle,
+			     const CUgraphEdgeData *edge)
 {
 	struct captured_stream *stream = fgv_capture_find_stream(stream_handle);
 	struct captured_event *event = stream ? note_event(event_handle) : NULL;
 
 	if (!stream)
-		return cudaErrorStreamCaptureInvalidated;
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (!event || fgv_nodes_set(&event->last, stream->last.list,
 				    edge ? edge : stream->last.edges, stream->last.count))
-		return cudaErrorMemoryAllocation;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	event->capture = stream->capture;
-	return cudaSuccess;
+	return CUDA_SUCCESS;
 }
 
-static CUresult capture_record_event(struct fgv_lane *lane, uint32_t event,
-				     const CUgraphEdgeData *edge, bool *captured)
+static CUresult record_event_now(struct fgv_lane *lane, uint32_t event, const CUgraphEdgeData *edge,
+				 bool *captured)
 {
-	cudaError_t error = cudaSuccess;
+	CUresult res = CUDA_SUCCESS;
 
 	*captured = lane->recorder != NULL;
-	if (!fgv_capture_is_used())
-		return CUDA_SUCCESS;
 	fgv_capture_lock();
 	if (*captured)
-		error = record_event(((struct stream_recorder *)lane->recorder)->stream, event,
-				     (const cudaGraphEdgeData *)edge);
+		res = record_event(((struct stream_recorder *)lane->recorder)->stream, event, edge);
 	else
 		forget_event(event);
 	fgv_capture_unlock();
-	return (CUresult)error;
+	return res;
 }
 
 /* @stream, NULL if it is not being captured, waits for what @event has captured. */
-static cudaError_t wait_captured(struct captured_stream *stream, uint32_t handle, bool blocking,
-				 const struct captured_event *event)
+static CUresult wait_captured(struct captured_stream *stream, uint32_t handle, bool blocking,
+			      const struct captured_event *event)
 {
 	if (!event->capture)
-		return stream ? cudaErrorStreamCaptureIsolation : cudaErrorCapturedEvent;
+		return stream ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_ERROR_CAPTURED_EVENT;
 	if (event->capture->is_invalid)
-		return cudaErrorStreamCaptureInvalidated;
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (stream && stream->capture != event->capture) {
 		stream->capture->is_invalid = event->capture->is_invalid = true;
-		return cudaErrorStreamCaptureMerge;
+		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
 	if (!stream && !handle) {
 		event->capture->is_invalid = true;
-		return cudaErrorStreamCaptureImplicit;
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	}
 	if (!stream)
 		stream = fgv_capture_join(event->capture, handle, blocking);
 	if (!stream || fgv_nodes_merge(&stream->last, &event->last))
-		return cudaErrorMemoryAllocation;
-	return cudaSuccess;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
 }
 
-static CUresult capture_wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
-				   bool *captured)
+static CUresult wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
+			   bool *captured)
 {
 	const struct captured_event *event;
 	struct captured_stream *stream;
-	cudaError_t error = cudaSuccess;
+	CUresult res = CUDA_SUCCESS;
 
 	fgv_capture_lock();
 	stream = fgv_capture_find_stream(stream_handle);
 	event = find_event(event_handle);
 	*captured = stream || event;
 	if (event) {
-		error = wait_captured(stream, stream_handle, blocking, event);
+		res = wait_captured(stream, stream_handle, blocking, event);
 	} else if (stream) {
 		stream->capture->is_invalid = true;
-		error = cudaErrorStreamCaptureIsolation;
+		res = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}
 	fgv_capture_unlock();
-	return (CUresult)error;
+	return res;
 }
 
-static CUresult capture_check_event(uint32_t event)
+static CUresult check_event(uint32_t event)
 {
 	bool found;
 
-	if (!fgv_capture_is_used())
-		return CUDA_SUCCESS;
 	fgv_capture_lock();
 	found = find_event(event);
 	fgv_capture_unlock();
@@ -473,31 +460,36 @@ static CUresult capture_check_event(uint32_t event)
 
 /* --- What streams and events ask ----------------------------------------------- */
 
-static CUresult capture_status(uint32_t handle, CUstreamCaptureStatus *status)
+CUstreamCaptureStatus fgv_capture_status(const struct captured_stream *stream)
 {
-	const struct captured_stream *stream;
+	if (!stream)
+		return CU_STREAM_CAPTURE_STATUS_NONE;
+	return stream->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+static CUresult get_status(uint32_t handle, CUstreamCaptureStatus *status)
+{
 	CUresult res = CUDA_SUCCESS;
 
 	fgv_capture_lock();
-	stream = fgv_capture_find_stream(handle);
 	if (!handle && fgv_capture_has_blocking())
 		res = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	else if (!stream)
-		*status = CU_STREAM_CAPTURE_STATUS_NONE;
 	else
-		*status = stream->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-						      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		*status = fgv_capture_status(fgv_capture_find_stream(handle));
 	fgv_capture_unlock();
 	return res;
 }
 
 static const struct fgv_capturing table = {
-	.enter = capture_enter,
-	.status = capture_status,
-	.check_unsafe = judge,
-	.record_event = capture_record_event,
-	.wait_event = capture_wait_event,
-	.check_event = capture_check_event,
-	.forget_stream = capture_forget_stream,
-	.forget_event = capture_forget_event,
+	.enter = enter,
+	.status = get_status,
+	.check_unsafe = check_unsafe,
+	.record_event = record_event_now,
+	.wait_event = wait_event,
+	.check_event = check_event,
+	.forget_stream = forget_stream_now,
+	.forget_event = forget_event_now,
+	.alloc = fgv_capture_alloc,
+	.free = fgv_capture_free,
 };

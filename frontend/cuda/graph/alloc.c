@@ -1,0 +1,103 @@
+/*
+ * Making nodes that allocate and free, and finding freed memory for them.
+ */
+#include "frontend/cuda/graph/alloc.h"
+
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/memory/mempool.h"
+
+/* The device has its own memory always, so what is said of its access says nothing. */
+static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
+{
+	CUresult res = fgv_mempool_check_props(&params->poolProps);
+
+	if (!res && (!params->bytesize || (params->accessDescCount && !params->accessDescs)))
+		res = CUDA_ERROR_INVALID_VALUE;
+	return res ? res : fgv_mempool_check_access(params->accessDescs, params->accessDescCount);
+}
+
+struct fgv_work fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
+			       struct fgv_graph_memory *memory)
+{
+	struct fgv_work work = {.params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC}, .memory = memory};
+
+	work.params.alloc = *params;
+	work.params.alloc.accessDescs = NULL;
+	work.params.alloc.accessDescCount = 0;
+	work.params.alloc.dptr = fgv_graph_memory_address(memory);
+	return work;
+}
+
+struct fgv_work fgv_alloc_work_free(CUdeviceptr address, struct fgv_graph_memory *memory)
+{
+	struct fgv_work work = {.params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE}, .memory = memory};
+
+	work.params.free.dptr = address;
+	return work;
+}
+
+/* What a new node waits for; marked once it is known that there is memory that would fit. */
+struct place {
+	struct fgv_graph *graph;
+	struct fgv_node *const *before;
+	size_t count;
+	bool is_marked;
+	CUresult res;
+};
+
+static bool is_freed_before(const void *node, void *arg)
+{
+	struct place *place = arg;
+
+	if (!place->is_marked)
+		place->res = fgv_graph_mark_before(place->graph, place->before, place->count);
+	place->is_marked = true;
+	return !place->res && ((const struct fgv_node *)node)->marked;
+}
+
+struct fgv_graph_memory *fgv_alloc_reuse(struct fgv_graph *graph, struct fgv_node *const *before,
+					 size_t count, uint64_t bytes)
+{
+	struct place place = {.graph = graph, .before = before, .count = count};
+
+	return fgv_graph_memory_reuse(graph->name, bytes, is_freed_before, &place);
+}
+
+static CUresult create(uint64_t bytes, struct fgv_graph_memory **memory)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	res = fgv_graph_memory_create(lane, bytes, memory);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_alloc_make(struct fgv_graph *graph, struct fgv_node *const *before, size_t count,
+			const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params, struct fgv_work *work)
+{
+	struct fgv_graph_memory *memory;
+	CUresult res = check(params);
+
+	if (res)
+		return res;
+	memory = fgv_alloc_reuse(graph, before, count, params->bytesize);
+	if (!memory)
+		res = create(params->bytesize, &memory);
+	if (!res)
+		*work = fgv_alloc_work(params, memory);
+	return res;
+}
+
+CUresult fgv_alloc_make_free(const struct fgv_graph *graph, CUdeviceptr address,
+			     struct fgv_work *work)
+{
+	struct fgv_graph_memory *memory;
+	CUresult res = fgv_graph_memory_find(graph->name, address, &memory);
+
+	if (!res)
+		*work = fgv_alloc_work_free(address, memory);
+	return res;
+}

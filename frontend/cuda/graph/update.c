@@ -1,0 +1,169 @@
+/*
+ * Changing what is ready to be launched: nodes of it, or all of them to what another graph does.
+ */
+#include "frontend/cuda/graph/exec.h"
+#include "frontend/cuda/graph/exec_priv.h"
+
+/* What was made from node @origin, in @graph or its child graphs. */
+static struct fgv_node *find_copy(const struct fgv_graph *graph, CUgraphNode origin)
+{
+	struct fgv_node *found = NULL;
+
+	for (struct fgv_node *each = graph->first; each && !found; each = each->next) {
+		if (each->origin == origin)
+			return each;
+		if (each->work.child)
+			found = find_copy(each->work.child, origin);
+	}
+	return found;
+}
+
+static bool have_same_shape(struct fgv_graph *mine, struct fgv_graph *other,
+			    CUgraphExecUpdateResultInfo *info);
+
+static bool refuse(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult result,
+		   const struct fgv_node *node)
+{
+	info->result = result;
+	info->errorNode = node ? node->name : NULL;
+	return false;
+}
+
+/* @other's twin is the node that takes its place. */
+static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
+		      CUgraphExecUpdateResultInfo *info)
+{
+	if (mine->work.params.type != other->work.params.type)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, other);
+	if (mine->before_count != other->before_count)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other);
+	for (uint32_t i = 0; i < other->before_count; i++) {
+		const CUgraphEdgeData *edge = fgv_node_edge(mine, other->before[i]->twin);
+
+		if (!edge || !fgv_edges_are_alike(edge, &other->edges[i]))
+			return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other);
+	}
+	if (mine->work.memory != other->work.memory)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
+	return !mine->work.child || have_same_shape(mine->work.child, other->work.child, info);
+}
+
+/* Nodes are paired in the order in which they were made. */
+static bool have_same_shape(struct fgv_graph *mine, struct fgv_graph *other,
+			    CUgraphExecUpdateResultInfo *info)
+{
+	struct fgv_node *node = mine->first;
+
+	if (mine->count != other->count)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);
+	for (struct fgv_node *each = other->first; each; each = each->next) {
+		each->twin = node;
+		node = node->next;
+	}
+	for (const struct fgv_node *each = other->first; each; each = each->next) {
+		if (!are_alike(each->twin, each, info))
+			return false;
+	}
+	return true;
+}
+
+/* Child graphs stay, as the order has their nodes. */
+static CUresult take_work(const struct fgv_graph *other)
+{
+	struct fgv_work work;
+	CUresult res = CUDA_SUCCESS;
+
+	for (const struct fgv_node *each = other->first; each && !res; each = each->next) {
+		if (each->work.child) {
+			res = take_work(each->work.child);
+			continue;
+		}
+		res = fgv_work_copy(&each->work, &work);
+		if (res)
+			break;
+		fgv_work_free(&each->twin->work);
+		each->twin->work = work;
+	}
+	return res;
+}
+
+static CUresult update(struct fgv_exec *exec, struct fgv_graph *mine, struct fgv_graph *other,
+		       CUgraphExecUpdateResultInfo *info)
+{
+	CUresult res = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+
+	pthread_mutex_lock(&exec->mutex);
+	if (have_same_shape(mine, other, info)) {
+		res = take_work(other);
+		info->result = res ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+	}
+	pthread_mutex_unlock(&exec->mutex);
+	return res;
+}
+
+CUresult fgv_exec_update(CUgraphExec name, CUgraph other, CUgraphExecUpdateResultInfo *info)
+{
+	struct fgv_exec *exec = fgv_exec_of(name);
+	struct fgv_graph *graph = fgv_graph_of(other);
+
+	if (!exec || !graph || graph->is_moved || !info)
+		return CUDA_ERROR_INVALID_VALUE;
+	*info = (CUgraphExecUpdateResultInfo){0};
+	return update(exec, exec->graph, graph, info);
+}
+
+CUresult fgv_exec_set_params(CUgraphExec name, CUgraphNode node, const CUgraphNodeParams *params)
+{
+	struct fgv_exec *exec = fgv_exec_of(name);
+	CUresult res;
+
+	if (!exec || !params || params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&exec->mutex);
+	res = fgv_node_change(find_copy(exec->graph, node), params);
+	pthread_mutex_unlock(&exec->mutex);
+	return res;
+}
+
+CUresult fgv_exec_set_child(CUgraphExec name, CUgraphNode node, CUgraph child)
+{
+	CUgraphExecUpdateResultInfo info = {0};
+	struct fgv_exec *exec = fgv_exec_of(name);
+	struct fgv_graph *graph = fgv_graph_of(child);
+	struct fgv_node *found;
+
+	if (!exec || !graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	found = find_copy(exec->graph, node);
+	if (!found || !found->work.child)
+		return CUDA_ERROR_INVALID_VALUE;
+	return update(exec, found->work.child, graph, &info);
+}
+
+/* Kernels, copies and fills may be left out. */
+static struct fgv_node *find_optional(const struct fgv_exec *exec, CUgraphNode name)
+{
+	struct fgv_node *node = exec ? find_copy(exec->graph, name) : NULL;
+
+	return node && node->work.params.type <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
+}
+
+CUresult fgv_exec_set_enabled(CUgraphExec exec, CUgraphNode name, unsigned enabled)
+{
+	struct fgv_node *node = find_optional(fgv_exec_of(exec), name);
+
+	if (!node)
+		return CUDA_ERROR_INVALID_VALUE;
+	node->disabled = !enabled;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_exec_get_enabled(CUgraphExec exec, CUgraphNode name, unsigned *enabled)
+{
+	const struct fgv_node *node = find_optional(fgv_exec_of(exec), name);
+
+	if (!node || !enabled)
+		return CUDA_ERROR_INVALID_VALUE;
+	*enabled = !node->disabled;
+	return CUDA_SUCCESS;
+}
