@@ -2,9 +2,7 @@
  * What of the core no test of the runtime's face reaches: it is called here as a face calls it,
  * and no face is loaded.
  */
-#include <check.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/client/thread.h"
@@ -17,35 +15,12 @@
 #include "frontend/cuda/module/library.h"
 #include "frontend/cuda/module/occupancy.h"
 #include "frontend/cuda/module/registry.h"
-#include "tests/unit/test_client_host.h"
-
-/* A fat binary with nothing of interest in it: the host has the kernels. */
-static const struct {
-	uint32_t magic;
-	uint16_t version, header_len;
-	uint64_t len;
-	uint8_t bytes[32];
-} container = {0xba55ed50, 1, 16, 32, {0}};
+#include "tests/unit/test_core.h"
 
 static const struct {
 	uint32_t magic, version;
 	const void *data, *more;
 } wrapper = {0x466243b1, 1, &container, NULL};
-
-static void setup(void)
-{
-	host_init();
-	host_be_h200();
-	host_start();
-}
-
-static void teardown(void)
-{
-	ck_assert_uint_eq(host.violations, 0);
-	host_stop();
-}
-
-#define EXPECT(call, code) ck_assert_int_eq((call), (code))
 
 static struct fgv_kernel *load(const char *name, CUlibrary *library)
 {
@@ -266,8 +241,6 @@ int main(void)
 {
 	Suite *suite = suite_create("core");
 	TCase *tests = tcase_create("core"), *threads = tcase_create("threads");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, packed_arguments);
@@ -278,9 +251,5 @@ int main(void)
 	tcase_add_test(threads, parts_end_in_reverse);
 	suite_add_tcase(suite, tests);
 	suite_add_tcase(suite, threads);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite(suite);
 }
