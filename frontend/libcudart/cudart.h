@@ -33,14 +33,6 @@
 
 struct fgv_kernel;
 
-/* This thread's lane, as fgv_context_enter(), with the runtime's code. */
-static inline cudaError_t fgv_enter(struct fgv_lane **lane)
-{
-	CUresult res = fgv_context_enter(lane);
-
-	return __builtin_expect(res != CUDA_SUCCESS, 0) ? fgv_error_from(res) : cudaSuccess;
-}
-
 /* cudaErrorInvalidDevice unless the session has device @device. */
 cudaError_t fgv_device_check(int device);
 

@@ -1,63 +1,70 @@
 /*
  * Peers: a session has one device, so these are the answers of a machine with one.
  */
+#include "frontend/cuda/context/peer.h"
+
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/memcpy.h"
 
-static cudaError_t check_pair(int one, int other)
-{
-	cudaError_t error = fgv_device_check(one);
-
-	return error ? error : fgv_device_check(other);
-}
-
-/* No device is its own peer. */
-static cudaError_t can_access(int *can, int device, int peer)
-{
-	cudaError_t error = can ? check_pair(device, peer) : cudaErrorInvalidValue;
-
-	if (!error)
-		*can = 0;
-	return error;
-}
+/* The same numbers by other names. */
+_Static_assert((int)cudaDevP2PAttrOnlyPartialNativeAtomicSupported ==
+			       CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED &&
+		       (int)cudaFlushGPUDirectRDMAWritesToAllDevices ==
+			       CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES &&
+		       sizeof(enum cudaAtomicOperation) == sizeof(CUatomicOperation),
+	       "peers");
 
 FGV_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {
-	return fgv_error_set(can_access(canAccessPeer, device, peerDevice));
+	return FGV_RESULT(fgv_peer_can_access(canAccessPeer, device, peerDevice));
 }
 
 FGV_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
 {
-	cudaError_t error =
-		flags ? cudaErrorInvalidValue : check_pair(fgv_context_get_device(), peerDevice);
-
-	/* Only the device itself passes for one. */
-	return fgv_error_set(error ? error : cudaErrorPeerAccessUnsupported);
+	return FGV_RESULT(fgv_peer_enable(peerDevice, flags));
 }
 
 FGV_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
 {
-	cudaError_t error = check_pair(fgv_context_get_device(), peerDevice);
-
-	return fgv_error_set(error ? error : cudaErrorPeerAccessNotEnabled);
+	return FGV_RESULT(fgv_peer_disable(peerDevice));
 }
 
 FGV_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr,
 						 int srcDevice, int dstDevice)
 {
-	cudaError_t error = cudaErrorInvalidValue;
+	return FGV_RESULT(
+		fgv_peer_get_attribute(value, (CUdevice_P2PAttribute)attr, srcDevice, dstDevice));
+}
 
-	if (value && attr >= cudaDevP2PAttrPerformanceRank &&
-	    attr <= cudaDevP2PAttrOnlyPartialNativeAtomicSupported)
-		error = check_pair(srcDevice, dstDevice);
-	/* Of a pair of different devices alone. */
-	return fgv_error_set(error ? error : cudaErrorInvalidDevice);
+FGV_EXPORT cudaError_t cudaDeviceGetP2PAtomicCapabilities(
+	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
+	int srcDevice, int dstDevice)
+{
+	(void)srcDevice, (void)dstDevice;
+	return FGV_RESULT(
+		fgv_peer_get_atomics(capabilities, (const CUatomicOperation *)operations, count));
+}
+
+FGV_EXPORT cudaError_t cudaDeviceGetHostAtomicCapabilities(
+	unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count,
+	int device)
+{
+	return FGV_RESULT(fgv_peer_get_host_atomics(
+		capabilities, (const CUatomicOperation *)operations, count, device));
+}
+
+FGV_EXPORT cudaError_t
+cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+				   enum cudaFlushGPUDirectRDMAWritesScope scope)
+{
+	return FGV_RESULT(fgv_peer_flush_writes((CUflushGPUDirectRDMAWritesTarget)target,
+						(CUflushGPUDirectRDMAWritesScope)scope));
 }
 
 static cudaError_t copy(void *dst, int to, const void *src, int from, size_t count,
 			cudaStream_t stream)
 {
-	cudaError_t error = check_pair(to, from);
+	cudaError_t error = fgv_error_from(fgv_peer_check(to, from));
 
 	return error ? error : fgv_memcpy(dst, src, count, cudaMemcpyDefault, stream);
 }
@@ -82,7 +89,7 @@ static cudaError_t copy_box(const struct cudaMemcpy3DPeerParms *p, cudaStream_t 
 
 	if (!p)
 		return cudaErrorInvalidValue;
-	error = check_pair(p->dstDevice, p->srcDevice);
+	error = fgv_error_from(fgv_peer_check(p->dstDevice, p->srcDevice));
 	if (error)
 		return error;
 	box = (struct cudaMemcpy3DParms){
