@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "frontend/cuda/context/ctx.h"
+
 #define TAG		0x46ull
 #define TAG_SHIFT	56
 #define KIND_SHIFT	52
@@ -31,6 +33,7 @@ struct entry {
 	uint32_t flags;
 	int32_t priority;
 	void *data;
+	CUcontext context;
 	uint32_t next_free; /* index of the next free entry; the mutex's */
 };
 
@@ -109,6 +112,7 @@ void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info 
 		set(&entry->flags, info->flags);
 		set((uint32_t *)&entry->priority, (uint32_t)info->priority);
 		__atomic_store_n(&entry->data, info->data, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->context, fgv_ctx_top(), __ATOMIC_RELEASE);
 		set(&entry->generation, entry->generation + 1);
 		object = encode(kind, index, entry->generation);
 	}
@@ -133,6 +137,7 @@ static struct fgv_object_info content_of(const struct entry *entry)
 		.flags = get(&entry->flags),
 		.priority = (int32_t)get((const uint32_t *)&entry->priority),
 		.data = __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
+		.context = __atomic_load_n(&entry->context, __ATOMIC_ACQUIRE),
 	};
 }
 
@@ -157,6 +162,16 @@ bool fgv_object_find(enum fgv_object_kind kind, const void *object, struct fgv_o
 	struct entry *entry = entry_of(kind, object);
 
 	return entry && read_entry(entry, kind, object, info);
+}
+
+/* An entry that was ever used has a generation, and none is used that often. */
+bool fgv_object_was(enum fgv_object_kind kind, const void *object)
+{
+	uint32_t generation = (uint32_t)((uint64_t)(uintptr_t)object >> INDEX_BITS) &
+			      ((1u << GENERATION_BITS) - 1);
+	struct entry *entry = entry_of(kind, object);
+
+	return entry && (generation & 1) && generation <= get(&entry->generation);
 }
 
 static void free_locked(struct entry *entry, uint32_t index)

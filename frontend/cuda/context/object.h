@@ -11,6 +11,7 @@
 #ifndef FGV_CUDA_OBJECT_H
 #define FGV_CUDA_OBJECT_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@ enum fgv_object_kind {
 	FGV_OBJECT_USER = 6,
 	FGV_OBJECT_ARRAY = 8,
 	FGV_OBJECT_MIPMAPPED = 9,
+	FGV_OBJECT_CONTEXT = 10,
 	FGV_OBJECT_LIBRARY = 14,
 };
 
@@ -31,16 +33,23 @@ struct fgv_object_info {
 	uint32_t handle; /* the host's */
 	uint32_t flags;	 /* as created */
 	int32_t priority;
+	uint32_t reserved; /* 0 */
 	void *data; /* what else its kind keeps of it; whoever destroys it gets it back */
+	/* What the thread that made it worked in (ctx.h); NULL: none, which is as the primary one.
+	 */
+	CUcontext context;
 };
 
-/* What the program shall hold for @info; NULL: no memory. */
+/* What the program shall hold for @info, which does not say the context; NULL: no memory. */
 void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info *info);
 
 /* False if @object is none of @kind. */
 bool fgv_object_find(enum fgv_object_kind kind, const void *object, struct fgv_object_info *info);
 
-/* The same, and makes @object invalid; of several threads, one succeeds. */
+/* Whether @object is, or once was, one of @kind. */
+bool fgv_object_was(enum fgv_object_kind kind, const void *object);
+
+/* As fgv_object_find(), and makes @object invalid; of several threads, one succeeds. */
 bool fgv_object_destroy(enum fgv_object_kind kind, const void *object,
 			struct fgv_object_info *info);
 

@@ -15,11 +15,14 @@
 
 #include "api/wire.h"
 #include "common/util.h"
+#include "frontend/cuda/context/ctx.h"
 
 struct range {
 	RB_ENTRY(range) link;
 	uint64_t start;
 	uint64_t len;
+	uint64_t id;
+	CUcontext context;
 	enum fgv_range_kind kind;
 };
 
@@ -28,6 +31,7 @@ RB_HEAD(ranges, range);
 static struct {
 	pthread_mutex_t mutex;
 	struct ranges ranges;
+	uint64_t ids;
 	uint64_t generation;	/* atomic; goes up when a range is removed */
 	uint64_t reserved_base; /* atomic, as is the length, which is written last */
 	uint64_t reserved_len;
@@ -36,9 +40,8 @@ static struct {
 
 /* The range found last; good while no other has been removed. */
 static __thread struct {
-	uint64_t start, len;
 	uint64_t generation; /* 0: none yet */
-	enum fgv_range_kind kind;
+	struct fgv_range_view view;
 } last;
 
 static int compare(const struct range *a, const struct range *b)
@@ -95,9 +98,10 @@ int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
 	range = malloc(sizeof(*range));
 	if (!range)
 		return -ENOMEM;
-	*range = (struct range){.start = start, .len = len, .kind = kind};
+	*range = (struct range){.start = start, .len = len, .kind = kind, .context = fgv_ctx_top()};
 	pthread_mutex_lock(&map.mutex);
 	make_way_locked(start, len);
+	range->id = ++map.ids;
 	RB_INSERT(ranges, &map.ranges, range);
 	pthread_mutex_unlock(&map.mutex);
 	return 0;
@@ -152,9 +156,8 @@ static bool find_again(uint64_t start)
 	pthread_mutex_lock(&map.mutex);
 	range = find_locked(start);
 	if (range) {
-		last.start = range->start;
-		last.len = range->len;
-		last.kind = range->kind;
+		last.view = (struct fgv_range_view){range->start, range->len, range->id,
+						    range->context, range->kind};
 		last.generation = map.generation;
 	}
 	pthread_mutex_unlock(&map.mutex);
@@ -164,15 +167,11 @@ static bool find_again(uint64_t start)
 enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_range_view *view)
 {
 	if (last.generation != __atomic_load_n(&map.generation, __ATOMIC_RELAXED) ||
-	    start - last.start >= last.len) {
+	    start - last.view.start >= last.view.len) {
 		if (!find_again(start))
 			return FGV_FIT_UNKNOWN;
 	}
-	*view = (struct fgv_range_view){
-		last.start,
-		last.len,
-		last.kind,
-	};
+	*view = last.view;
 	return len <= view->len - (start - view->start) ? FGV_FIT_INSIDE : FGV_FIT_BEYOND;
 }
 

@@ -13,6 +13,7 @@
 #ifndef FGV_CUDA_ADDRMAP_H
 #define FGV_CUDA_ADDRMAP_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -57,6 +58,8 @@ void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, vo
 struct fgv_range_view {
 	uint64_t start;
 	uint64_t len;
+	uint64_t id;	   /* of the process's life */
+	CUcontext context; /* what the thread that made it worked in; NULL: none */
 	enum fgv_range_kind kind;
 };
 

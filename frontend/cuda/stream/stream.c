@@ -7,6 +7,7 @@
 
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/attributes.h"
@@ -240,6 +241,16 @@ CUresult fgv_stream_get_id(CUstream stream, unsigned long long *id)
 
 	if (!res)
 		*id = handle;
+	return res;
+}
+
+CUresult fgv_stream_get_context(CUstream stream, CUcontext *context)
+{
+	struct fgv_object_info info;
+	CUresult res = context ? fgv_stream_check(stream) : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*context = find(stream, &info) && info.context ? info.context : fgv_ctx_top();
 	return res;
 }
 

@@ -58,6 +58,8 @@ CUresult fgv_stream_get_flags(CUstream stream, unsigned *flags);
 CUresult fgv_stream_get_priority(CUstream stream, int *priority);
 /* The host's handle, which no other stream of the session has. */
 CUresult fgv_stream_get_id(CUstream stream, unsigned long long *id);
+/* The context that it was created in; a default stream is the thread's context's. */
+CUresult fgv_stream_get_context(CUstream stream, CUcontext *context);
 /* The ordinal of its device. */
 CUresult fgv_stream_get_device(CUstream stream, int *ordinal);
 
