@@ -62,6 +62,12 @@ static bool start(const struct fgv_cuda_driver *driver, char *why, size_t why_le
 	return false;
 }
 
+/* FairGV's own, which is a guest's: this process would be its own guest. */
+static bool is_ours(void)
+{
+	return dlopen("libfairgv.so.0", RTLD_LAZY | RTLD_NOLOAD);
+}
+
 const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len)
 {
 	void *library;
@@ -71,6 +77,11 @@ const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len)
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		snprintf(why, why_len, "%s", dlerror());
+		return NULL;
+	}
+	if (is_ours()) {
+		snprintf(why, why_len,
+			 "libcuda.so.1 is FairGV's own; take its folder out of LD_LIBRARY_PATH");
 		return NULL;
 	}
 	loaded.is_ready = find_all(library, &loaded.driver, why, why_len) &&
