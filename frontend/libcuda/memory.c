@@ -3,13 +3,10 @@
  */
 #include "frontend/cuda/memory/memory.h"
 
-#include "common/util.h"
 #include "frontend/cuda/memory/host.h"
+#include "frontend/cuda/memory/pitched.h"
 #include "frontend/cuda/memory/pointer.h"
 #include "frontend/libcuda/driver.h"
-
-/* Rows begin so far apart, as NVIDIA's driver has them, which suits textures on every GPU. */
-#define ROW_ALIGN 512
 
 FGV_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -24,19 +21,10 @@ FGV_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 static CUresult allocate_rows(CUdeviceptr *address, size_t *pitch, size_t width, size_t rows,
 			      unsigned element)
 {
-	size_t row_bytes, bytes;
-	CUresult res;
-
-	if (!address || !pitch || !width || !rows || width > SIZE_MAX - ROW_ALIGN ||
+	if (!address || !pitch || !width || !rows ||
 	    (element != 4 && element != 8 && element != 16))
 		return CUDA_ERROR_INVALID_VALUE;
-	row_bytes = fgv_align_up(width, ROW_ALIGN);
-	if (__builtin_mul_overflow(row_bytes, rows, &bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = fgv_memory_alloc(address, bytes);
-	if (!res)
-		*pitch = row_bytes;
-	return res;
+	return fgv_pitched_alloc(address, pitch, width, rows);
 }
 
 FGV_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
@@ -93,7 +81,7 @@ FGV_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flag
 
 FGV_EXPORT CUresult cuMemFreeHost(void *p)
 {
-	return FGV_CALL(fgv_host_free(p));
+	return FGV_CALL(p ? fgv_host_free(p) : CUDA_SUCCESS);
 }
 
 FGV_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

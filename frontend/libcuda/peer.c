@@ -1,39 +1,19 @@
 /*
- * Peers: a session has one device so far, and no device is its own peer.
+ * Peers, and what the device can do in common with others.
  */
+#include "frontend/cuda/context/peer.h"
+
 #include "frontend/libcuda/driver.h"
-
-static CUresult check_pair(CUdevice one, CUdevice other)
-{
-	const struct fgv_device_info *info;
-	CUresult res = fgv_driver_device(one, &info);
-
-	return res ? res : fgv_driver_device(other, &info);
-}
 
 FGV_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
-	CUresult res = check_pair(dev, peerDev);
-
-	if (!res && !canAccessPeer)
-		res = CUDA_ERROR_INVALID_VALUE;
-	if (!res)
-		*canAccessPeer = 0;
-	return res;
+	return FGV_CALL_ANYWHERE(fgv_peer_can_access(canAccessPeer, dev, peerDev));
 }
 
 FGV_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 					    CUdevice srcDevice, CUdevice dstDevice)
 {
-	CUresult res = fgv_ctx_status();
-
-	if (!res && (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-		     attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED))
-		res = CUDA_ERROR_INVALID_VALUE;
-	if (!res)
-		res = check_pair(srcDevice, dstDevice);
-	/* Of a pair of different devices alone. */
-	return res ? res : CUDA_ERROR_INVALID_DEVICE;
+	return FGV_CALL_ANYWHERE(fgv_peer_get_attribute(value, attrib, srcDevice, dstDevice));
 }
 
 FGV_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
@@ -41,37 +21,56 @@ FGV_EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 						     unsigned int count, CUdevice srcDevice,
 						     CUdevice dstDevice)
 {
-	CUresult res = fgv_ctx_status();
-
 	(void)srcDevice, (void)dstDevice;
-	if (!res && (!capabilities || !operations || !count))
-		res = CUDA_ERROR_INVALID_VALUE;
-	return res ? res : CUDA_ERROR_INVALID_DEVICE;
+	return FGV_CALL_ANYWHERE(fgv_peer_get_atomics(capabilities, operations, count));
 }
 
-/* The device of the context that would be reached; both contexts are of one device. */
-static CUresult check_peer(CUcontext peer)
+FGV_EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+						      const CUatomicOperation *operations,
+						      unsigned int count, CUdevice dev)
 {
-	struct fgv_ctx *current, *other;
-	CUresult res = fgv_ctx_current(&current);
+	return FGV_CALL_ANYWHERE(fgv_peer_get_host_atomics(capabilities, operations, count, dev));
+}
+
+FGV_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+					       CUflushGPUDirectRDMAWritesScope scope)
+{
+	return FGV_CALL(fgv_peer_flush_writes(target, scope));
+}
+
+/* The ordinal of the device of a context that is not the thread's. */
+static CUresult find(CUcontext peer, int *ordinal)
+{
+	struct fgv_ctx *context;
+	CUresult res = peer ? fgv_ctx_find(peer, &context) : CUDA_ERROR_INVALID_CONTEXT;
 
 	if (!res)
-		res = peer ? fgv_ctx_find(peer, &other) : CUDA_ERROR_INVALID_CONTEXT;
+		*ordinal = context->device;
 	return res;
+}
+
+static CUresult enable(CUcontext peer, unsigned flags)
+{
+	int ordinal;
+	CUresult res = find(peer, &ordinal);
+
+	return res ? res : fgv_peer_enable(ordinal, flags);
 }
 
 FGV_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-	CUresult res = check_peer(peerContext);
+	return FGV_CALL(enable(peerContext, Flags));
+}
 
-	if (!res && Flags)
-		res = CUDA_ERROR_INVALID_VALUE;
-	return res ? res : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+static CUresult disable(CUcontext peer)
+{
+	int ordinal;
+	CUresult res = find(peer, &ordinal);
+
+	return res ? res : fgv_peer_disable(ordinal);
 }
 
 FGV_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-	CUresult res = check_peer(peerContext);
-
-	return res ? res : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return FGV_CALL(disable(peerContext));
 }
