@@ -4,10 +4,17 @@
  */
 #include <string.h>
 
+#include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/context/reset.h"
 #include "frontend/libcudart/cudart.h"
+
+/* The runtime's programs name devices, not contexts. */
+__attribute__((constructor)) static void start(void)
+{
+	fgv_ctx_imply();
+}
 
 static cudaError_t find(int device, const struct fgv_device_info **info)
 {

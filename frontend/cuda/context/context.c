@@ -4,6 +4,7 @@
 #include "frontend/cuda/context/context.h"
 
 #include "frontend/client/sync.h"
+#include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/device.h"
 #include "frontend/cuda/memory/pool.h"
 
@@ -17,18 +18,28 @@ static struct {
 
 static __thread int current;
 
-CUresult fgv_context_join(void)
+/* The device's addresses are to be reserved before the program gets one (device.c). */
+static CUresult know_device(void)
 {
 	struct fgv_lane *lane;
 	CUresult res = fgv_lane_enter(&lane);
 
 	if (res)
 		return res;
-	/* The device's addresses are to be reserved before the program gets one (device.c). */
 	res = fgv_device_ask(lane);
 	fgv_lane_leave(lane);
 	if (res)
 		fgv_lane_return();
+	return res;
+}
+
+CUresult fgv_context_join(void)
+{
+	CUresult res = know_device();
+
+	if (!res)
+		res = fgv_ctx_bind();
+	fgv_thread_self.is_bound = !res;
 	return res;
 }
 
@@ -49,7 +60,7 @@ CUresult fgv_context_info(const struct fgv_device_info **info)
 	*info = fgv_device_info();
 	if (*info)
 		return CUDA_SUCCESS;
-	res = fgv_context_need();
+	res = know_device();
 	if (!res)
 		*info = fgv_device_info();
 	return res;
@@ -82,7 +93,7 @@ CUresult fgv_context_set_device(int ordinal)
 	if (client && fgv_session_status(client) == CUDA_ERROR_NOT_INITIALIZED)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	current = ordinal;
-	return CUDA_SUCCESS;
+	return fgv_ctx_bind();
 }
 
 CUresult fgv_context_synchronize(void)

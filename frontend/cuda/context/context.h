@@ -22,7 +22,7 @@
 
 struct fgv_device_info;
 
-/* For fgv_context_enter() alone: a lane for this thread, and the device known. */
+/* For fgv_context_enter() alone: the device known, and a context for the thread to work in. */
 CUresult fgv_context_join(void);
 
 /*
@@ -33,7 +33,7 @@ static inline CUresult fgv_context_enter(struct fgv_lane **lane)
 {
 	CUresult res;
 
-	if (__builtin_expect(!fgv_thread_self.lane, 0)) {
+	if (__builtin_expect(!fgv_thread_self.is_bound, 0)) {
 		*lane = NULL;
 		res = fgv_context_join();
 		if (res)

@@ -21,7 +21,9 @@ enum init { UNKNOWN, READY, FORKED };
 
 static struct {
 	pthread_mutex_t mutex;
-	uint32_t init; /* atomic: enum init */
+	uint32_t init;	  /* atomic: enum init */
+	uint32_t implied; /* atomic: some face knows no contexts, */
+	bool retained;	  /* and has retained the first primary one */
 	uint32_t devices;
 	struct fgv_ctx *primary; /* of each device; made by the first fgv_ctx_init() */
 	struct fgv_ctx *unused;
@@ -333,4 +335,36 @@ CUresult fgv_ctx_reset(CUdevice device)
 	CUresult res = fgv_ctx_primary(device, &primary);
 
 	return res ? res : end(primary);
+}
+
+void fgv_ctx_imply(void)
+{
+	__atomic_store_n(&contexts.implied, 1, __ATOMIC_RELAXED);
+}
+
+static void retain_once(struct fgv_ctx *primary)
+{
+	pthread_mutex_lock(&contexts.mutex);
+	if (!contexts.retained) {
+		contexts.retained = true;
+		primary->uses++;
+		activate_locked(primary);
+	}
+	pthread_mutex_unlock(&contexts.mutex);
+}
+
+CUresult fgv_ctx_bind(void)
+{
+	struct fgv_ctx *primary;
+	CUresult res;
+
+	if (!__atomic_load_n(&contexts.implied, __ATOMIC_RELAXED) || fgv_ctx_top())
+		return CUDA_SUCCESS;
+	res = fgv_ctx_init();
+	if (!res)
+		res = fgv_ctx_primary(0, &primary);
+	if (res)
+		return res;
+	retain_once(primary);
+	return fgv_ctx_set(primary->handle);
 }

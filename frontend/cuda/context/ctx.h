@@ -62,6 +62,14 @@ CUresult fgv_ctx_pop(CUcontext *handle);
 /* In the place of the top; NULL takes that away. */
 CUresult fgv_ctx_set(CUcontext handle);
 
+/*
+ * For a face that knows no contexts: from now on, a thread that has none works in the primary one
+ * as soon as it needs one, and that is retained for good. It is the core that calls
+ * fgv_ctx_bind() then.
+ */
+void fgv_ctx_imply(void);
+CUresult fgv_ctx_bind(void);
+
 /* A context of @device, which becomes the thread's. */
 CUresult fgv_ctx_create(CUdevice device, unsigned flags, uint32_t api_version, CUcontext *handle);
 /* Not the primary one. */
