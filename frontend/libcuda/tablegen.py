@@ -27,6 +27,10 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from marked import read_marked, write  # pylint: disable=wrong-import-position
+
 SUFFIXES = re.compile(r"(cu\w+?)(?:_v(\d+))?(?:_(ptds|ptsz))?")
 
 STUBS_HEAD = """\
@@ -129,18 +133,6 @@ def make_table(symbols, versions, absent, others):
     return sorted(table)
 
 
-def read_implemented(sources):
-    """Symbol to source of the definitions that are marked."""
-    found = {}
-    for source in sources:
-        text = open(source, encoding="utf-8").read()
-        for symbol in re.findall(r"^FGV_EXPORT\s[^;{(]*?\b(\w+)\s*\(", text, re.M):
-            if symbol in found:
-                sys.exit(f"{source}: {symbol} is in {found[symbol]} already")
-            found[symbol] = source
-    return found
-
-
 def per_thread_form(symbol, parameters):
     """C of a symbol that is another with a thread's stream for the default one; None: it isn't."""
     arguments, streams = [], 0
@@ -170,16 +162,6 @@ def make_forms(prototypes, implemented):
             if form:
                 forms[symbol] = form
     return forms
-
-
-def write(path, text):
-    """In one step, and only if it differs, so that nothing is built anew in vain."""
-    if os.path.exists(path) and open(path, encoding="utf-8").read() == text:
-        os.utime(path)
-        return
-    with open(path + ".tmp", "w", encoding="utf-8") as out:
-        out.write(text)
-    os.replace(path + ".tmp", path)
 
 
 def thread_word(thread):
@@ -216,7 +198,7 @@ def main():
     absent, others = read_extra(args.extra)
     table = make_table(set(prototypes), read_versions(args.typedefs), absent, others)
     symbols = {symbol for _, _, _, symbol in table}
-    implemented = read_implemented(args.sources)
+    implemented = read_marked(args.sources, "FGV_EXPORT")
     for symbol in sorted(set(implemented) - symbols):
         sys.exit(f"{implemented[symbol]}: {symbol} is no function of the driver")
     forms = make_forms(prototypes, implemented)

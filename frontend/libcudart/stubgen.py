@@ -22,6 +22,10 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from marked import read_marked, write  # pylint: disable=wrong-import-position
+
 # Called by start-up code, before the program could ask for an error.
 QUIET = re.compile(r"__cudaRegister")
 
@@ -48,18 +52,6 @@ def read_exports(path, node):
     if not names:
         sys.exit(f"{path}: no exported functions")
     return names
-
-
-def read_implemented(sources):
-    """Name to source of the definitions that are marked."""
-    found = {}
-    for source in sources:
-        text = open(source, encoding="utf-8").read()
-        for name in re.findall(r"^FGV_EXPORT(?:_12)?\s[^;{(]*?\b(\w+)\s*\(", text, re.M):
-            if name in found:
-                sys.exit(f"{source}: {name} is in {found[name]} already")
-            found[name] = source
-    return found
 
 
 def read_names_12(path, exports):
@@ -138,16 +130,6 @@ def support_table(supported, all_names):
         for name in sorted(all_names[12] | all_names[13]))
 
 
-def write(path, text):
-    """In one step, and only if it differs, so that nothing is built anew in vain."""
-    if os.path.exists(path) and open(path, encoding="utf-8").read() == text:
-        os.utime(path)
-        return
-    with open(path + ".tmp", "w", encoding="utf-8") as out:
-        out.write(text)
-    os.replace(path + ".tmp", path)
-
-
 def main():
     parser = argparse.ArgumentParser()
     for option in ("nm", "node", "cuda12", "stubs", "map", "names", "support"):
@@ -157,7 +139,7 @@ def main():
 
     exports = read_exports(args.nm, args.node)
     names_12 = read_names_12(args.cuda12, exports)
-    implemented = read_implemented(args.sources)
+    implemented = read_marked(args.sources, "FGV_EXPORT(?:_12)?")
     wanted = exports | {PREFIX_12 + name for name, same in names_12.items() if not same}
     for name in sorted(set(implemented) - wanted):
         sys.exit(f"{implemented[name]}: {name} is no function of the runtime")

@@ -8,26 +8,10 @@
 #define FGV_TESTS_CUDA_TEST_H
 
 #include <cuda_runtime.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Ends the program; other threads may be in CUDA, so no destructor runs. */
-[[noreturn, gnu::format(printf, 3, 4)]] static inline void test_fail(const char *file, int line,
-								     const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	printf("%s:%d: ", file, line);
-	vprintf(format, args);
-	printf("\n");
-	va_end(args);
-	fflush(stdout);
-	_Exit(1);
-}
+#include "expect.h"
 
 static inline void test_code(const char *file, int line, const char *call, cudaError_t got,
 			     cudaError_t wanted)
@@ -36,8 +20,6 @@ static inline void test_code(const char *file, int line, const char *call, cudaE
 		test_fail(file, line, "%s: %s (%d), not %s (%d)", call, cudaGetErrorName(got), got,
 			  cudaGetErrorName(wanted), wanted);
 }
-
-#define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 
 /* The call must return exactly this code. */
 #define EXPECT_CODE(wanted, call) test_code(__FILE__, __LINE__, #call, (call), (wanted))
@@ -49,21 +31,6 @@ static inline void test_code(const char *file, int line, const char *call, cudaE
 	do {                                                                                       \
 		__VA_ARGS__;                                                                       \
 		EXPECT_CODE(cudaSuccess, cudaGetLastError());                                      \
-	} while (0)
-
-#define EXPECT(condition)                                                                          \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			FAIL("not so: %s", #condition);                                            \
-	} while (0)
-
-/* Both are compared and shown as long long. */
-#define EXPECT_EQ(wanted, value)                                                                   \
-	do {                                                                                       \
-		long long test_wanted = (long long)(wanted), test_value = (long long)(value);      \
-                                                                                                   \
-		if (test_wanted != test_value)                                                     \
-			FAIL("%s is %lld, not %lld", #value, test_value, test_wanted);             \
 	} while (0)
 
 /* Bytes that differ from place to place and from seed to seed. */
