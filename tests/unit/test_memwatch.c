@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "backend/memwatch.h"
 #include "common/util.h"
-#include "tests/unit/daemon_harness.h"
+#include "tests/unit/admin_client.h"
 
 #define MIB	(1024ull * 1024)
 #define GIB	(1024 * MIB)
@@ -186,6 +186,16 @@ static pid_t kept_ready(void)
 }
 
 /* By what a process has that is ready and has served nobody; as nobody knows better, 640 MiB. */
+/* What the administrator is told that the first VM is charged. */
+static json_int_t charged_bytes(void)
+{
+	json_t *reply = admin_ask(&server, "{\"request\": \"stat\"}");
+	json_int_t bytes = report_number(report_at(reply, "vms", 0), "memory_bytes");
+
+	json_decref(reply);
+	return bytes;
+}
+
 START_TEST(contexts_are_charged_as_measured)
 {
 	pid_t ready, served;
@@ -195,23 +205,28 @@ START_TEST(contexts_are_charged_as_measured)
 	daemon_start(&server, "context_memory = true; warm = 1; " CONFIG);
 	guest = guest_open(&server, "a", "program", NULL);
 	served = daemon_session_pid(&server, 1);
+	AWAIT(charged_bytes() == 671092736);
 	close(guest);
-	daemon_await_log(&server, "671092736 bytes in use");
 	AWAIT((ready = kept_ready()) && ready != served);
 	snprintf(line, sizeof(line), "c %d %llu\n", (int)ready, 500 * MIB);
 	say(line);
 	daemon_await_log(&server, "a context takes 500 MiB");
-	close(guest_open(&server, "a", "program", NULL));
-	daemon_await_log(&server, "524292096 bytes in use");
+	AWAIT(charged_bytes() == 0);
+	guest = guest_open(&server, "a", "program", NULL);
+	AWAIT(charged_bytes() == 524292096);
+	close(guest);
 	daemon_stop(&server);
 }
 END_TEST
 
 START_TEST(contexts_are_free_unless_it_is_asked_for)
 {
+	int guest;
+
 	daemon_start(&server, CONFIG);
-	close(guest_open(&server, "a", "program", NULL));
-	daemon_await_log(&server, " 4096 bytes in use");
+	guest = guest_open(&server, "a", "program", NULL);
+	AWAIT(charged_bytes() == 4096);
+	close(guest);
 	daemon_stop(&server);
 }
 END_TEST
