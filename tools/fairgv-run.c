@@ -35,6 +35,7 @@ static const char usage[] =
 	"  --socket PATH   the daemon's socket ($FAIRGV_SOCKET; none where there is\n"
 	"                  " DEVICE_NAME "; " FGV_RUNSTATEDIR "/fairgv/backend.sock)\n"
 	"  --private       start a private daemon, whatever runs here\n"
+	"  --strict        hide the GPU's own devices from the program\n"
 	"  --quiet         print no line of FairGV's own but errors ($FAIRGV_QUIET)\n"
 	"  --stats         print what the program asked of the GPU when it ends\n"
 	"  --version       print the version\n"
@@ -47,6 +48,7 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 		{"config", required_argument, NULL, 'c'},
 		{"socket", required_argument, NULL, 's'},
 		{"private", no_argument, NULL, 'p'},
+		{"strict", no_argument, NULL, 'S'},
 		{"quiet", no_argument, NULL, 'q'},
 		{"stats", no_argument, NULL, 't'},
 		FGV_OPTIONS_END,
@@ -69,6 +71,9 @@ static void parse_options(int argc, char **argv, struct fgv_run *run)
 			break;
 		case 'p':
 			run->is_private = true;
+			break;
+		case 'S':
+			run->is_strict = true;
 			break;
 		case 'q':
 			setenv("FAIRGV_QUIET", "1", 1);
@@ -205,6 +210,8 @@ int fgv_run_execute(const struct fgv_run *run)
 		fgv_error("out of memory");
 		return FGV_RUN_FAILED;
 	}
+	if (run->is_strict && fgv_run_strict())
+		return FGV_RUN_FAILED;
 	execvp(run->program[0], run->program);
 	fgv_error("%s: %s", run->program[0], errno == ENOENT ? "no such program" : strerror(errno));
 	return errno == ENOENT ? FGV_RUN_NOT_FOUND : FGV_RUN_NOT_EXECUTABLE;

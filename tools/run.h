@@ -1,6 +1,7 @@
 /*
- * The parts of fairgv-run: finding a daemon and becoming the program (fairgv-run.c),
- * and a private daemon with the program beside it (run_private.c).
+ * The parts of fairgv-run: finding a daemon and becoming the program (fairgv-run.c), keeping it from
+ * the GPU's own devices (run_strict.c), a private daemon with the program beside it (run_private.c),
+ * and what a look at its file tells (run_hint.c).
  *
  * Threads: one.
  */
@@ -22,6 +23,7 @@ struct fgv_run {
 	const char *socket;	 /* NULL: not decided, or use_device */
 	bool use_device;	 /* of a guest; the program finds it */
 	bool is_private;	 /* a daemon for this run is asked for */
+	bool is_strict;		 /* the program can open no GPU itself */
 	const char *hint;	 /* why the program may never use FairGV; NULL: nothing is known */
 	char **program;		 /* its arguments, NULL at the end */
 	char library_folder[PATH_MAX + 64];
@@ -37,6 +39,12 @@ int fgv_run_execute(const struct fgv_run *run);
  * not load that libcudart, if that is so, in @text; else NULL.
  */
 const char *fgv_run_hint(const struct fgv_run *run, char *text, size_t len);
+
+/*
+ * From here on this process and what it becomes have a /dev without NVIDIA's devices. 0 or a
+ * negative errno, which has been logged.
+ */
+int fgv_run_strict(void);
 
 /* Runs the program beside a private daemon, and returns the exit status. */
 int fgv_run_private(struct fgv_run *run);

@@ -1,6 +1,6 @@
 /*
- * A look at a program's file: whether it loads a libcudart at all, and whether it looks for it
- * where ours is. What is read decides on a line of text and on nothing else; a file that is no
+ * A look at a program's file, where FairGV was built without its libcuda: whether the program loads
+ * a libcudart at all, and whether it looks for it where ours is. What is read decides on a line of text and on nothing else; a file that is no
  * program, or not understood, gives no hint.
  */
 #define _GNU_SOURCE
@@ -145,6 +145,15 @@ static const char *judge(const struct fgv_run *run, const char *path, const stru
 	return text;
 }
 
+/* With our libcuda every runtime ends up here, wherever it comes from. */
+static bool has_driver(const struct fgv_run *run)
+{
+	char path[sizeof(run->library_folder) + 32];
+
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", run->library_folder);
+	return !access(path, F_OK);
+}
+
 const char *fgv_run_hint(const struct fgv_run *run, char *text, size_t len)
 {
 	struct needs needs = {0};
@@ -153,7 +162,7 @@ const char *fgv_run_hint(const struct fgv_run *run, char *text, size_t len)
 	Elf *elf;
 	int fd;
 
-	if (!find_program(run->program[0], path, sizeof(path)))
+	if (has_driver(run) || !find_program(run->program[0], path, sizeof(path)))
 		return NULL;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE)

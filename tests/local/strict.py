@@ -1,0 +1,66 @@
+"""fairgv-run --strict: the program has no device of NVIDIA's, and all else as before, as root and as
+another user.
+"""
+import os
+import pathlib
+import subprocess
+
+from harness import BUILD, PATIENCE_S, RUN, backend, expect, main
+
+TAKE = BUILD / "tests/local/take"
+# A file of the test's own stands for a GPU where there is none, if it can be made.
+STAND_IN = pathlib.Path("/dev/nvidia-fairgv-test")
+LOOK = "ls /dev | grep -c '^nvidia'; echo x >/dev/null && test -r /dev/urandom && echo fine"
+
+
+def run(prefix, daemon, *arguments):
+    return subprocess.run([*prefix, RUN, "--quiet", "--socket", daemon.socket, *map(str, arguments)],
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def is_refused(done):
+    """Where the kernel lets nobody make such namespaces."""
+    return done.returncode == 125 and "--strict: no " in done.stderr
+
+
+def hidden(prefix, daemon):
+    shown = run(prefix, daemon, "sh", "-c", LOOK)
+    expect("fine" in shown.stdout, shown)
+    done = run(prefix, daemon, "--strict", "sh", "-c", LOOK)
+    if is_refused(done):
+        print(f"left out, as the kernel refuses it: {done.stderr.strip()}")
+        return
+    expect(done.stdout == "0\nfine\n", done)
+    done = run(prefix, daemon, "--strict", "sh", "-c", "touch /dev/fairgv-test")
+    expect(done.returncode != 0, "/dev can be written")
+    done = run(prefix, daemon, "--strict", TAKE, 4096)
+    expect(done.returncode == 0 and "verified=yes" in done.stdout, done)
+    done = run(prefix, daemon, "--strict", "no-such-program")
+    expect(done.returncode == 127, done)
+
+
+def as_this_user():
+    with backend({"vm1": ""}) as daemon:
+        hidden([], daemon)
+
+
+def as_nobody():
+    if os.geteuid() != 0:
+        return
+    with backend({"vm1": 'users = ["nobody"];'}) as daemon:
+        pathlib.Path(daemon.socket).parent.chmod(0o755)
+        hidden(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"], daemon)
+
+
+def with_stand_in(*tests):
+    made = os.geteuid() == 0 and not STAND_IN.exists()
+    if made:
+        STAND_IN.touch()
+    try:
+        main(*tests)
+    finally:
+        if made:
+            STAND_IN.unlink()
+
+
+with_stand_in(as_this_user, as_nobody)
