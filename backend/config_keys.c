@@ -59,7 +59,7 @@ static const struct fgv_config_key keys[] = {
 	 "threads of one program that may use the GPU"},
 	{"warm", false, FGV_CONFIG_NUMBER, TOP(warm), 0, FGV_SESSIONS_MAX, 1, "1",
 	 "processes kept ready on each GPU for programs to come"},
-	{"uids", false, FGV_CONFIG_UIDS, TOP(uids), 0, 0, 0, "1900000000-1900000255",
+	{"uids", false, FGV_CONFIG_UIDS, TOP(uids), 0, 0, 0, "1900000000-1900065535",
 	 "users that nobody else is, one for the processes of each VM; or none"},
 	{"cgroup", false, FGV_CONFIG_CGROUP, TOP(cgroup), 0, 0, 0, "auto",
 	 "the control group below which VMs have theirs: auto, off, or a path"},

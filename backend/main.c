@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "backend/admin.h"
@@ -80,6 +81,18 @@ static void seal_descriptors(void)
 			exit(EXIT_FAILURE);
 	}
 	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+}
+
+/* A VM takes some, each session a dozen; as many as the starter allows. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		fgv_debug("no more descriptors can be had: %s", strerror(errno));
 }
 
 static void begin_end(const char *why)
@@ -534,6 +547,7 @@ int main(int argc, char **argv)
 	if (options.private_fd < 0 && !options.check)
 		fgv_log_be_service();
 	seal_descriptors();
+	raise_descriptors();
 	ret = start_config(&options);
 	if (ret)
 		return EXIT_FAILURE;

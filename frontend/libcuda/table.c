@@ -66,6 +66,19 @@ static const struct entry *find_newest(size_t first, int version, enum thread th
 	return newest;
 }
 
+/* Whether one of those from @first on takes the thread's default stream for stream 0. */
+static bool has_thread_form(size_t first)
+{
+	const char *name = entries[first].name;
+	size_t i = first;
+
+	while (i < FGV_ARRAY_LEN(entries) && !strcmp(entries[i].name, name)) {
+		if (entries[i++].thread == PER_THREAD)
+			return true;
+	}
+	return false;
+}
+
 void *fgv_driver_symbol(const char *name, int version, bool per_thread,
 			CUdriverProcAddressQueryResult *status)
 {
@@ -74,10 +87,10 @@ void *fgv_driver_symbol(const char *name, int version, bool per_thread,
 	bool known = false;
 
 	if (first < FGV_ARRAY_LEN(entries) && !strcmp(entries[first].name, name)) {
-		if (per_thread)
-			found = find_newest(first, version, PER_THREAD, &known);
-		if (!found)
-			found = find_newest(first, version, LEGACY, &known);
+		/* Never the legacy form in place of one that is too new for @version. */
+		enum thread thread = per_thread && has_thread_form(first) ? PER_THREAD : LEGACY;
+
+		found = find_newest(first, version, thread, &known);
 	}
 	if (found && found->symbol)
 		*status = CU_GET_PROC_ADDRESS_SUCCESS;

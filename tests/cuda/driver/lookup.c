@@ -55,7 +55,7 @@ static void streams(void)
 	EXPECT(have("cuStreamSynchronize", 13000, legacy) == symbol("cuStreamSynchronize"));
 	EXPECT(have("cuStreamSynchronize", 13000, 0) == symbol("cuStreamSynchronize"));
 	EXPECT(have("cuStreamSynchronize", 13000, thread) == symbol("cuStreamSynchronize_ptsz"));
-	EXPECT(have("cuStreamSynchronize", 5000, thread) == symbol("cuStreamSynchronize"));
+	get("cuStreamSynchronize", 5000, thread, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 	EXPECT(have("cuDeviceGet", 13000, thread) == symbol("cuDeviceGet"));
 }
 
