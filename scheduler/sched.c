@@ -269,6 +269,16 @@ void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_n
 
 /* --- Looking at it --------------------------------------------------------- */
 
+uint64_t fgv_sched_vgpu_recent_ns(const struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	return fgv_recent_ns(&vgpu->recent, now_ns);
+}
+
+uint64_t fgv_sched_session_recent_ns(const struct fgv_sched_session *session, uint64_t now_ns)
+{
+	return fgv_recent_ns(&session->recent, now_ns);
+}
+
 void *fgv_sched_vgpu_owner(const struct fgv_sched_vgpu *vgpu)
 {
 	return vgpu->owner;

@@ -169,6 +169,9 @@ struct fgv_sched_stats {
 /* The sum over the vGPU's sessions, those gone included. */
 void fgv_sched_vgpu_stats(const struct fgv_sched_vgpu *vgpu, struct fgv_sched_stats *stats);
 const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_session *session);
+/* What they have used in the last second, as far as it has been charged. */
+uint64_t fgv_sched_vgpu_recent_ns(const struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+uint64_t fgv_sched_session_recent_ns(const struct fgv_sched_session *session, uint64_t now_ns);
 uint32_t fgv_sched_vgpu_weight(const struct fgv_sched_vgpu *vgpu);
 
 /* Is the session's guest CPU-GPU interactive, as judged over its last window? */

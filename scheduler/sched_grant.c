@@ -161,6 +161,8 @@ static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t
 	used_ns = believable(session, used_ns, now_ns);
 	session->charged_ns += used_ns;
 	session->stats.gpu_ns += used_ns;
+	fgv_recent_add(&session->recent, used_ns, session->settled_ns, now_ns);
+	fgv_recent_add(&vgpu->recent, used_ns, session->settled_ns, now_ns);
 	if (sched->policy->time_shared)
 		used_ns = now_ns - session->settled_ns;
 	session->settled_ns = now_ns;

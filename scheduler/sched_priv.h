@@ -9,6 +9,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "scheduler/recent.h"
 #include "scheduler/sched.h"
 #include "scheduler/sfq.h"
 
@@ -39,6 +40,7 @@ struct fgv_sched_session {
 	bool interactive;
 
 	struct fgv_sched_stats stats;
+	struct fgv_recent recent;
 };
 
 TAILQ_HEAD(fgv_sched_queue, fgv_sched_session);
@@ -58,6 +60,7 @@ struct fgv_sched_vgpu {
 	bool starved_told;
 
 	struct fgv_sched_stats gone; /* of sessions that were detached */
+	struct fgv_recent recent;    /* of all sessions */
 };
 
 struct fgv_sched {

@@ -1,0 +1,26 @@
+/*
+ * How much somebody has used a GPU in the last second: a ring of parts of a twentieth of it.
+ * Fixed size, no allocation; all zero is one that has used nothing. Times are of one clock that
+ * does not go back. One thread at a time.
+ */
+#ifndef FGV_SCHEDULER_RECENT_H
+#define FGV_SCHEDULER_RECENT_H
+
+#include <stdint.h>
+
+#define FGV_RECENT_NS	   1000000000ull
+#define FGV_RECENT_PARTS   20
+#define FGV_RECENT_PART_NS (FGV_RECENT_NS / FGV_RECENT_PARTS)
+
+struct fgv_recent {
+	uint64_t part_ns[FGV_RECENT_PARTS + 1]; /* the oldest is partly out of the second */
+	uint64_t newest;			/* number of the part that time has reached */
+};
+
+/* @used_ns were used between @from_ns and @to_ns, evenly. */
+void fgv_recent_add(struct fgv_recent *recent, uint64_t used_ns, uint64_t from_ns, uint64_t to_ns);
+
+/* What was used in the second before @now_ns. */
+uint64_t fgv_recent_ns(const struct fgv_recent *recent, uint64_t now_ns);
+
+#endif
