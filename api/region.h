@@ -25,6 +25,9 @@
  * any CLOSE; a request that has been overtaken gets no answer. The guest takes every state
  * but READY for the session's end.
  *
+ * Where the hello only wants to look, the window has the view at its beginning once the slot
+ * is READY. There is no session, so no lane and no end of it: the guest reads, and closes.
+ *
  * When the host leaves the region for good, however that comes, it says so in the head and
  * rings vector 0: all sessions have ended, and no request is answered any more. A region that
  * has been left stays so; the guest gets another one with another device.
@@ -73,7 +76,7 @@ struct fgv_region_slot {
 	uint32_t serial;
 	uint32_t reserved2[14];
 	struct fgv_msg_hello hello; /* with OPEN; vm is not looked at */
-	uint8_t reserved3[312];
+	uint8_t reserved3[304];
 };
 _Static_assert(sizeof(struct fgv_region_slot) == 1024, "region");
 _Static_assert(offsetof(struct fgv_region_slot, request) == 512, "region");

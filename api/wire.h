@@ -128,21 +128,28 @@ _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
  * After that the guest sends one lane message per lane, with that lane's eventfd,
  * and gets it back without the descriptor as the acknowledgement. Either side's end
  * of the connection ends the session; a host that ends one says why before, if it can.
+ *
+ * A hello of type FGV_MSG_LOOK wants no session: the daemon itself answers it, with a view of
+ * the VM or a refusal, and that is the end of the connection.
  */
 enum fgv_message_type {
 	FGV_MSG_HELLO = 1,
 	FGV_MSG_WELCOME = 2,
 	FGV_MSG_LANE = 3,
 	FGV_MSG_END = 4,
+	FGV_MSG_LOOK = 5,
+	FGV_MSG_VIEW = 6,
 };
 
 struct fgv_msg_hello {
-	uint32_t type;
+	uint32_t type;			/* FGV_MSG_HELLO or FGV_MSG_LOOK */
 	uint32_t version;
 	char vm[FGV_NAME_MAX];		/* empty: the first VM that the user may use */
 	char program[FGV_NAME_MAX];	/* for the log */
+	uint32_t pid;			/* as the guest counts; for views of the VM only */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct fgv_msg_hello) == 136, "wire");
+_Static_assert(sizeof(struct fgv_msg_hello) == 144, "wire");
 
 struct fgv_msg_welcome {
 	uint32_t type;
@@ -199,6 +206,67 @@ struct fgv_device_info {
 	int32_t attributes[FGV_DEVICE_ATTRIBUTES];		/* by CUdevice_attribute */
 };
 _Static_assert(sizeof(struct fgv_device_info) == 984, "wire");
+
+/* What the host has measured of a GPU, a second ago at most. */
+enum fgv_figure {
+	FGV_FIGURE_TEMPERATURE,		/* degrees Celsius */
+	FGV_FIGURE_POWER,		/* mW, as are the limits */
+	FGV_FIGURE_POWER_LIMIT,
+	FGV_FIGURE_POWER_DEFAULT,	/* limit */
+	FGV_FIGURE_POWER_LEAST,		/* limit */
+	FGV_FIGURE_POWER_MOST,		/* limit */
+	FGV_FIGURE_FAN,			/* percent */
+	FGV_FIGURE_STATE,		/* of performance, 0 to 15 */
+	FGV_FIGURE_CLOCK_GRAPHICS,	/* MHz; in NVML's order, as are the next four */
+	FGV_FIGURE_CLOCK_SM,
+	FGV_FIGURE_CLOCK_MEMORY,
+	FGV_FIGURE_CLOCK_VIDEO,
+	FGV_FIGURE_MAX_GRAPHICS,
+	FGV_FIGURE_MAX_SM,
+	FGV_FIGURE_MAX_MEMORY,
+	FGV_FIGURE_MAX_VIDEO,
+	FGV_FIGURE_LINK_GENERATION,	/* of PCI Express, and so on */
+	FGV_FIGURE_LINK_WIDTH,
+	FGV_FIGURE_LINK_MAX_GENERATION,
+	FGV_FIGURE_LINK_MAX_WIDTH,
+	FGV_FIGURES
+};
+#define FGV_FIGURE_UNKNOWN UINT32_MAX
+
+/* A session of the VM. */
+struct fgv_view_process {
+	uint32_t pid;			/* as its hello said */
+	uint32_t reserved;
+	uint64_t memory_bytes;		/* of the GPU's, in use */
+	uint64_t busy_ns;		/* time that it used the GPU for, in the last second */
+	char program[FGV_NAME_MAX];
+};
+_Static_assert(sizeof(struct fgv_view_process) == 88, "wire");
+
+/*
+ * A VM and its GPU, as the VM may see them: nothing of other VMs. The answer to a look; in a
+ * virtual machine it lies at the beginning of the window.
+ */
+#define FGV_VIEW_PROCESSES 64
+#define FGV_VIEW_NS	   1000000000u	/* "the last second" */
+
+struct fgv_msg_view {
+	uint32_t type;
+	uint32_t version;
+	uint32_t status;		/* a CUresult; the rest counts where it is 0 */
+	uint32_t processes;
+	uint64_t time_us;		/* when it was taken, since 1970 */
+	uint64_t memory_bytes;		/* that the VM may use */
+	uint64_t used_bytes;		/* by all its sessions */
+	uint64_t busy_ns;		/* time that it used the GPU for, in the last second */
+	char vm[FGV_NAME_MAX];
+	char text[256];			/* why not, where status is not 0 */
+	char driver[80];		/* the version of the host's driver; empty: there is none */
+	uint32_t figures[FGV_FIGURES];
+	struct fgv_device_info device;
+	struct fgv_view_process process[FGV_VIEW_PROCESSES];
+};
+_Static_assert(sizeof(struct fgv_msg_view) == 7144, "wire");
 
 /* Operation function_get fills one of these: the layout of a kernel and its limits. */
 #define FGV_FUNCTION_ATTRIBUTES 16

@@ -3,6 +3,8 @@
  * in memory shared with the daemon.
  */
 #define _GNU_SOURCE
+#include <config.h>
+
 #include "backend/devices.h"
 
 #include <errno.h>
@@ -30,46 +32,65 @@
 struct probe {
 	int count;
 	char why[256];
-	char names[FGV_GPU_DEVICES_MAX][256];
 	char places[FGV_GPU_DEVICES_MAX][32];
 	bool reaches_host[FGV_GPU_DEVICES_MAX];
+	struct fgv_device_info infos[FGV_GPU_DEVICES_MAX]; /* zero: the device does not open */
 };
 
-static void probe_name(int ordinal, char *name, size_t len)
+static void probe_device(const struct fgv_gpu_ops *ops, const struct fgv_gpu_config *config,
+			 struct fgv_device_info *info)
 {
-	struct fgv_gpu_config config = {.ordinal = ordinal};
-	struct fgv_device_info info;
 	struct fgv_gpu *gpu;
 
-	snprintf(name, len, "CUDA device %d", ordinal);
-	if (fgv_gpu_cuda.open(&config, &gpu))
+	if (ops->open(config, &gpu))
 		return;
-	if (!fgv_gpu_cuda.info(gpu, &info))
-		snprintf(name, len, "%.*s", (int)sizeof(info.name), info.name);
-	fgv_gpu_cuda.close(gpu);
+	if (ops->info(gpu, info))
+		*info = (struct fgv_device_info){0};
+	ops->close(gpu);
 }
 
-static void probe_device(struct probe *probe, unsigned ordinal)
+static void probe_cuda_device(struct probe *probe, int ordinal)
 {
-	probe_name((int)ordinal, probe->names[ordinal], sizeof(probe->names[ordinal]));
-	fgv_gpu_cuda.place((int)ordinal, probe->places[ordinal], sizeof(probe->places[ordinal]));
-	probe->reaches_host[ordinal] = fgv_cuda_reaches_host((int)ordinal);
+	const struct fgv_gpu_config config = {.ordinal = ordinal};
+
+	probe_device(&fgv_gpu_cuda, &config, &probe->infos[ordinal]);
+	fgv_gpu_cuda.place(ordinal, probe->places[ordinal], sizeof(probe->places[ordinal]));
+	probe->reaches_host[ordinal] = fgv_cuda_reaches_host(ordinal);
 }
 
-static void probe_cuda(struct probe *probe, const struct fgv_gpu_choice *choice)
+static void probe_cuda(struct probe *probe, const struct fgv_config *wanted)
 {
+	const struct fgv_gpu_choice *choice = &wanted->gpu;
 	int count = fgv_gpu_cuda.count(probe->why, sizeof(probe->why));
 	int limit = count < FGV_GPU_DEVICES_MAX ? count : FGV_GPU_DEVICES_MAX;
 
 	for (int i = 0; i < limit && !choice->count; i++)
-		probe_device(probe, (unsigned)i);
+		probe_cuda_device(probe, i);
 	for (unsigned i = 0; i < choice->count; i++) {
 		unsigned ordinal = choice->ordinals[i];
 
 		if ((int)ordinal < limit)
-			probe_device(probe, ordinal);
+			probe_cuda_device(probe, (int)ordinal);
 	}
 	probe->count = limit;
+}
+
+static unsigned soft_count(const struct fgv_gpu_choice *choice)
+{
+	return choice->kind == FGV_GPU_SOFT && choice->count ? choice->count : 1;
+}
+
+/* The daemon gets no threads of a soft GPU's either. */
+static void probe_soft(struct probe *probe, const struct fgv_config *wanted)
+{
+	for (unsigned i = 0; i < soft_count(&wanted->gpu); i++) {
+		const struct fgv_gpu_config config = {
+			.ordinal = (int)i,
+			.soft_memory_bytes = wanted->soft_memory_bytes,
+		};
+
+		probe_device(&fgv_gpu_soft, &config, &probe->infos[i]);
+	}
 }
 
 /* Waits for the process that asks; -ETIMEDOUT, or -ECHILD where it crashed. */
@@ -91,19 +112,26 @@ static int await_probe(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
-static void run_probe(struct probe *probe, const struct fgv_gpu_choice *choice)
+/* Asks in a process of its own. */
+static int run_probe(struct probe *probe, const struct fgv_config *wanted,
+		     void (*ask)(struct probe *probe, const struct fgv_config *wanted))
 {
 	pid_t parent = getpid();
 	pid_t pid = fork();
-	int ret;
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() == parent)
-			probe_cuda(probe, choice);
+			ask(probe, wanted);
 		_exit(0);
 	}
-	ret = pid < 0 ? -errno : await_probe(pid);
+	return pid < 0 ? -errno : await_probe(pid);
+}
+
+static void run_cuda_probe(struct probe *probe, const struct fgv_config *wanted)
+{
+	int ret = run_probe(probe, wanted, probe_cuda);
+
 	if (!ret)
 		return;
 	probe->count = 0;
@@ -117,6 +145,27 @@ static void run_probe(struct probe *probe, const struct fgv_gpu_choice *choice)
 			 strerror(-ret));
 }
 
+/* The first word of digits and dots that the kernel's module says of itself. */
+static void read_driver_version(char *version, size_t len)
+{
+	FILE *file = fopen("/proc/driver/nvidia/version", "re");
+	char line[256] = "";
+
+	*version = '\0';
+	if (!file)
+		return;
+	if (fgets(line, sizeof(line), file)) {
+		char *rest = NULL;
+
+		for (char *word = strtok_r(line, " \t\n", &rest); word && !*version;
+		     word = strtok_r(NULL, " \t\n", &rest)) {
+			if (strchr(word, '.') && word[strspn(word, "0123456789.")] == '\0')
+				snprintf(version, len, "%s", word);
+		}
+	}
+	fclose(file);
+}
+
 static void add_cuda(struct fgv_devices *devices, const struct probe *probe, unsigned ordinal)
 {
 	struct fgv_device *device = &devices->list[devices->count++];
@@ -124,9 +173,14 @@ static void add_cuda(struct fgv_devices *devices, const struct probe *probe, uns
 	*device = (struct fgv_device){
 		.ordinal = ordinal,
 		.reaches_host = probe->reaches_host[ordinal],
+		.info = probe->infos[ordinal],
 	};
-	snprintf(device->name, sizeof(device->name), "%s", probe->names[ordinal]);
+	if (*probe->infos[ordinal].name)
+		snprintf(device->name, sizeof(device->name), "%s", probe->infos[ordinal].name);
+	else
+		snprintf(device->name, sizeof(device->name), "CUDA device %u", ordinal);
 	snprintf(device->place, sizeof(device->place), "%s", probe->places[ordinal]);
+	read_driver_version(device->driver, sizeof(device->driver));
 }
 
 static int add_cuda_devices(struct fgv_devices *devices, const struct probe *probe,
@@ -149,26 +203,31 @@ static int add_cuda_devices(struct fgv_devices *devices, const struct probe *pro
 	return 0;
 }
 
-static void add_soft_devices(struct fgv_devices *devices, unsigned count)
+static void add_soft_devices(struct fgv_devices *devices, const struct probe *probe, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct fgv_device *device = &devices->list[devices->count++];
 
-		*device = (struct fgv_device){.soft = true, .ordinal = i};
+		*device = (struct fgv_device){
+			.soft = true,
+			.ordinal = i,
+			.info = probe->infos[i],
+			.driver = PACKAGE_VERSION,
+		};
 		snprintf(device->name, sizeof(device->name), "soft GPU %u (runs on the processor)",
 			 i);
 	}
 }
 
 /* @text: what is wrong, or on success what was chosen and why. */
-static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choice,
-		  struct probe *probe, char *text, size_t len)
+static int choose(struct fgv_devices *devices, const struct fgv_config *config, struct probe *probe,
+		  char *text, size_t len)
 {
-	unsigned soft_count = choice->kind == FGV_GPU_SOFT && choice->count ? choice->count : 1;
+	const struct fgv_gpu_choice *choice = &config->gpu;
 	int ret;
 
 	if (choice->kind != FGV_GPU_SOFT)
-		run_probe(probe, choice);
+		run_cuda_probe(probe, config);
 	if (choice->kind == FGV_GPU_CUDA || probe->count > 0) {
 		ret = add_cuda_devices(devices, probe, choice, text, len);
 		if (!ret)
@@ -176,7 +235,12 @@ static int choose(struct fgv_devices *devices, const struct fgv_gpu_choice *choi
 				 choice->kind == FGV_GPU_CUDA ? "configured" : "a device answers");
 		return ret;
 	}
-	add_soft_devices(devices, soft_count);
+	ret = run_probe(probe, config, probe_soft);
+	if (ret) {
+		snprintf(text, len, "can't ask the soft GPU: %s", strerror(-ret));
+		return ret;
+	}
+	add_soft_devices(devices, probe, soft_count(choice));
 	if (choice->kind == FGV_GPU_SOFT)
 		snprintf(text, len, "using the soft GPU: configured");
 	if (choice->kind == FGV_GPU_SOFT)
@@ -221,7 +285,7 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 		snprintf(why, why_len, "out of memory");
 		return -ENOMEM;
 	}
-	ret = choose(devices, &config->gpu, probe, text, sizeof(text));
+	ret = choose(devices, config, probe, text, sizeof(text));
 	munmap(probe, sizeof(*probe));
 	if (ret) {
 		fgv_config_refuse(config, "gpu", why, why_len, text);

@@ -9,6 +9,7 @@
 #define FGV_BACKEND_DEVICES_H
 
 #include <stdbool.h>
+#include "api/wire.h"
 #include "backend/config.h"
 #include "backend/cosched.h"
 
@@ -20,9 +21,11 @@ struct fgv_device {
 	bool is_substitute; /* soft, since no other GPU was found */
 	unsigned ordinal;
 	char name[256];
-	char place[32];	     /* on the PCI bus, of a CUDA device */
-	uint64_t context_bytes;	     /* that a context takes of its memory, as measured; 0: not yet */
-	bool reaches_host; /* all memory of the processes that use it */
+	char place[32];		/* on the PCI bus, of a CUDA device */
+	uint64_t context_bytes; /* that a context takes of its memory, as measured; 0: not yet */
+	bool reaches_host;	/* all memory of the processes that use it */
+	struct fgv_device_info info; /* as sessions get it, but for what depends on their VM */
+	char driver[80];	     /* the version of the host's driver */
 	struct fgv_gpusched *sched;  /* NULL: does not run */
 	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
 };

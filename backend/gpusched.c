@@ -329,6 +329,7 @@ static void look_at_session(const struct fgv_gpusched_session *session,
 {
 	*stats = (struct fgv_gpusched_stats){
 		.sched = *fgv_sched_session_stats(session->sched),
+		.recent_ns = fgv_sched_session_recent_ns(session->sched, fgv_now_ns()),
 		.killed_for = session->condemned,
 	};
 	add_session(stats, session);
@@ -357,6 +358,7 @@ void fgv_gpusched_vgpu_stats(struct fgv_gpusched_vgpu *vgpu, struct fgv_gpusched
 		add_session(stats, session);
 	}
 	fgv_sched_vgpu_stats(vgpu->sched, &stats->sched);
+	stats->recent_ns = fgv_sched_vgpu_recent_ns(vgpu->sched, fgv_now_ns());
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 }
 

@@ -68,8 +68,9 @@ struct fgv_gpusched_stats {
 	struct fgv_sched_stats sched;
 	uint64_t stalls; /* see struct fgv_grant */
 	uint64_t sync_calls;
-	uint64_t favoured; /* times that a vCPU was */
-	bool interactive;  /* CPU-GPU interactive, in the paper's sense (of a vGPU: a session is) */
+	uint64_t favoured;  /* times that a vCPU was */
+	uint64_t recent_ns; /* GPU time used in the last second */
+	bool interactive; /* CPU-GPU interactive, in the paper's sense (of a vGPU: a session is) */
 	bool holding;
 	bool waiting;
 	const char *killed_for; /* why its process was killed; NULL: it was not (sessions only) */

@@ -12,7 +12,8 @@ _Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry on
 
 CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *text, size_t text_len)
 {
-	if (len < sizeof(uint32_t) * 2 || hello->type != FGV_MSG_HELLO) {
+	if (len < sizeof(uint32_t) * 2 ||
+	    (hello->type != FGV_MSG_HELLO && hello->type != FGV_MSG_LOOK)) {
 		snprintf(text, text_len, "that was no hello");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -22,7 +23,7 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 			 hello->version, FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
-	if (len != sizeof(*hello) || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
+	if (len != sizeof(*hello) || hello->reserved || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
 	    !memchr(hello->program, 0, sizeof(hello->program))) {
 		snprintf(text, text_len, "the hello is malformed");
 		return CUDA_ERROR_INVALID_VALUE;

@@ -46,6 +46,7 @@ struct fgv_session {
 	struct fgv_gpusched_session *sched;
 	pid_t pid;
 	pid_t client_pid;
+	uint32_t guest_pid;
 	int control_fd; /* its end ends the process; -1: told already */
 	bool is_killed;
 	uint32_t number;
@@ -411,6 +412,7 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	session->number = ++sessions->last_number;
 	session->uid = client->uid;
 	session->client_pid = client->pid;
+	session->guest_pid = client->guest_pid;
 	session->started_ns = fgv_now_ns();
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
 	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
@@ -651,6 +653,7 @@ void fgv_session_look(const struct fgv_session *session, struct fgv_session_view
 		.number = session->number,
 		.program = session->program,
 		.pid = session->client_pid,
+		.guest_pid = session->guest_pid,
 		.vgpu_pid = session->pid,
 		.uid = session->uid,
 	};

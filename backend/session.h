@@ -45,7 +45,8 @@ struct fgv_client {
 	int fd; /* its connection; stays the caller's */
 	uid_t uid;
 	pid_t pid;
-	bool is_user; /* its uid is one user's, who may start so many and no more */
+	bool is_user;	    /* its uid is one user's, who may start so many and no more */
+	uint32_t guest_pid; /* as the guest says, who alone gets to see it */
 	char program[FGV_NAME_MAX];
 	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };
@@ -107,6 +108,7 @@ struct fgv_session_view {
 	uint32_t number;
 	const char *program; /* the session's own */
 	pid_t pid;	     /* the guest program's */
+	uint32_t guest_pid;  /* as it says itself */
 	pid_t vgpu_pid;
 	uid_t uid;
 	struct fgv_account account;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "backend/hello.h"
 #include "backend/listener.h"
+#include "backend/view.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -27,6 +28,7 @@ struct fgv_connection {
 	struct fgv_transport *transport;
 	uint64_t deadline_ns;
 	struct fgv_peer peer;
+	bool looks; /* it wants no session */
 	/* What it wants, while it waits for another session's end. */
 	struct fgv_vm *vm; /* NULL: its hello has not come */
 	struct fgv_msg_hello hello;
@@ -65,19 +67,31 @@ static void drop(struct fgv_connection *connection)
 	accept_again(transport);
 }
 
+static void send_refusal(struct fgv_connection *connection, CUresult status, const char *text)
+{
+	struct fgv_msg_welcome welcome;
+	struct fgv_msg_view view;
+
+	if (connection->looks) {
+		fgv_view_refuse(&view, status, text);
+		send(connection->watch.fd, &view, sizeof(view), MSG_NOSIGNAL | MSG_DONTWAIT);
+	} else {
+		fgv_hello_refuse(&welcome, status, text);
+		send(connection->watch.fd, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+}
+
 /* Says why, logs it, and ends the connection. */
 __attribute__((format(printf, 3, 4))) static void refuse(struct fgv_connection *connection,
 							 CUresult status, const char *format, ...)
 {
-	struct fgv_msg_welcome welcome;
-	char text[sizeof(welcome.text)];
+	char text[sizeof(((struct fgv_msg_welcome *)0)->text)];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fgv_hello_refuse(&welcome, status, text);
-	send(connection->watch.fd, &welcome, sizeof(welcome), MSG_NOSIGNAL | MSG_DONTWAIT);
+	send_refusal(connection, status, text);
 	if (fgv_log_may(&connection->transport->refusals, "refused"))
 		fgv_warning("refused process %d of user %u: %s", (int)connection->peer.pid,
 			    (unsigned)connection->peer.uid, text);
@@ -113,6 +127,7 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		.uid = connection->peer.uid,
 		.pid = connection->peer.pid,
 		.is_user = !connection->transport->only,
+		.guest_pid = hello->pid,
 	};
 	char text[256];
 	CUresult status;
@@ -173,6 +188,16 @@ static void refuse_user(struct fgv_connection *connection, const char *name)
 		       (unsigned)peer->uid, why);
 }
 
+/* Who does not read loses its view: nothing waits for it. */
+static void show(struct fgv_connection *connection, const struct fgv_vm *vm)
+{
+	struct fgv_msg_view view;
+
+	fgv_view_take(&view, vm, connection->transport->sessions);
+	send(connection->watch.fd, &view, sizeof(view), MSG_NOSIGNAL | MSG_DONTWAIT);
+	drop(connection);
+}
+
 /* @len: of what came, which may be longer than a hello. */
 static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_hello *hello,
 			size_t len)
@@ -182,15 +207,18 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 	char text[256];
 	CUresult status = fgv_hello_check(hello, len, text, sizeof(text));
 
+	connection->looks = len >= sizeof(hello->type) && hello->type == FGV_MSG_LOOK;
 	if (status) {
 		refuse(connection, status, "%s", text);
 		return;
 	}
 	vm = find_vm(connection->transport, hello->vm, peer);
-	if (vm)
-		admit(connection, vm, hello);
-	else
+	if (!vm)
 		refuse_user(connection, hello->vm);
+	else if (connection->looks)
+		show(connection, vm);
+	else
+		admit(connection, vm, hello);
 }
 
 /* Takes the hello if it is there. True: it is not, and the connection waits for it. */

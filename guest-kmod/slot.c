@@ -11,6 +11,7 @@
 #include <linux/bitops.h>
 #include <linux/cred.h>
 #include <linux/jiffies.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
 
@@ -127,8 +128,9 @@ static struct fairgv_window *take(struct fairgv_device *dev)
 static int ask(struct fairgv_window *window, const struct fairgv_open *open)
 {
 	struct fgv_msg_hello hello = {
-		.type = FGV_MSG_HELLO,
+		.type = open->flags & FAIRGV_OPEN_LOOK ? FGV_MSG_LOOK : FGV_MSG_HELLO,
 		.version = open->wire_version,
+		.pid = task_tgid_nr(current),
 	};
 	struct fairgv_device *dev = window->dev;
 	int idx;

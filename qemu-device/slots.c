@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend/hello.h"
+#include "backend/view.h"
 #include "common/util.h"
 #include "qemu-device/link.h"
 #include "shmring/barrier.h"
@@ -163,6 +164,7 @@ static CUresult start_session(struct fgv_slots_entry *entry, const struct fgv_ms
 		.fd = connection_fd,
 		.uid = scope->uid,
 		.pid = scope->pid,
+		.guest_pid = hello->pid,
 		.window = &window,
 	};
 	CUresult status;
@@ -211,6 +213,48 @@ static CUresult connect_session(struct fgv_slots_entry *entry, const struct fgv_
 	return status;
 }
 
+/* The window is the guest's, who may be writing it: it is written once, and never read. */
+static CUresult show(struct fgv_slots_entry *entry, char *text, size_t text_len)
+{
+	const struct fgv_slots_scope *scope = &entry->slots->scope;
+	struct fgv_msg_view view;
+	ssize_t written;
+
+	fgv_view_take(&view, scope->vm, scope->sessions);
+	written = pwrite(scope->region->fd, &view, sizeof(view),
+			 (off_t)fgv_region_window_off(scope->region, entry->window));
+	if (written == (ssize_t)sizeof(view))
+		return CUDA_SUCCESS;
+	snprintf(text, text_len, "there is no memory for the view");
+	return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* Ready at once: it has a view, and no session. */
+static void welcome_to_view(struct fgv_slots_entry *entry)
+{
+	struct fgv_msg_welcome shown = {
+		.type = FGV_MSG_WELCOME,
+		.version = FGV_WIRE_VERSION,
+		.window_len = entry->slots->scope.region->layout.len,
+	};
+
+	snprintf(shown.vm, sizeof(shown.vm), "%s", vm_name(entry->slots));
+	entry->phase = FGV_PHASE_SHOWN;
+	entry->session = 0;
+	welcome(entry, &shown, FGV_SLOT_READY);
+}
+
+static void open_to_look(struct fgv_slots_entry *entry)
+{
+	char text[256];
+	CUresult status = show(entry, text, sizeof(text));
+
+	if (status)
+		refuse(entry, status, text);
+	else
+		welcome_to_view(entry);
+}
+
 static void open_slot(struct fgv_slots_entry *entry, const struct request *request)
 {
 	struct fgv_msg_hello hello = request->hello;
@@ -224,6 +268,10 @@ static void open_slot(struct fgv_slots_entry *entry, const struct request *reque
 	entry->lanes_sent = 0;
 	entry->lanes_attached = 0;
 	status = fgv_hello_check(&hello, sizeof(hello), text, sizeof(text));
+	if (!status && hello.type == FGV_MSG_LOOK) {
+		open_to_look(entry);
+		return;
+	}
 	if (!status)
 		status = connect_session(entry, &hello, text, sizeof(text));
 	if (status)

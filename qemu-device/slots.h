@@ -31,6 +31,7 @@ enum fgv_slots_phase {
 	FGV_PHASE_FREE,
 	FGV_PHASE_STARTING, /* asked for, not yet answered */
 	FGV_PHASE_READY,
+	FGV_PHASE_SHOWN,  /* it has got a view, and no session */
 	FGV_PHASE_OVER,	  /* refused or gone; the guest has not closed it yet */
 	FGV_PHASE_CLOSING /* until the process has ended */
 };

@@ -132,7 +132,7 @@ static bool is_set(const char *variable)
 	return value && *value;
 }
 
-static const struct fgv_transport *choose_transport(void)
+const struct fgv_transport *fgv_connect_transport(void)
 {
 	if (is_set("FAIRGV_SOCKET"))
 		return &fgv_transport_socket;
@@ -153,7 +153,7 @@ CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len)
 	struct fgv_greeting greeting = {.connection = -1, .doorbell = -1, .window = -1};
 	CUresult res;
 
-	client->transport = choose_transport();
+	client->transport = fgv_connect_transport();
 	res = client->transport->greet(&greeting, &failure);
 	if (!res)
 		res = accept_welcome(&failure, client, &greeting);

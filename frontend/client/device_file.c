@@ -28,14 +28,17 @@ static const char *device_name(void)
 	return name && *name ? name : FGV_DEVICE_NAME;
 }
 
+static CUresult cannot_open(const struct fgv_failure *failure)
+{
+	return fgv_connect_fail(failure, fgv_connect_code(errno), "cannot open %s: %s",
+				device_name(), strerror(errno));
+}
+
 static CUresult open_device(struct fgv_greeting *greeting, const struct fgv_failure *failure)
 {
-	const char *name = device_name();
-
-	greeting->connection = fgv_connect_raise(open(name, O_RDWR | O_CLOEXEC));
+	greeting->connection = fgv_connect_raise(open(device_name(), O_RDWR | O_CLOEXEC));
 	if (greeting->connection < 0)
-		return fgv_connect_fail(failure, fgv_connect_code(errno), "cannot open %s: %s",
-					name, strerror(errno));
+		return cannot_open(failure);
 	greeting->doorbell = fcntl(greeting->connection, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	greeting->window = fcntl(greeting->connection, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (greeting->doorbell < 0 || greeting->window < 0)
@@ -78,19 +81,24 @@ static CUresult explain(const struct fgv_failure *failure, int err)
 	}
 }
 
+/* With the flags in *ask. */
+static CUresult open_window(const struct fgv_failure *failure, int fd, struct fairgv_open *ask)
+{
+	ask->wire_version = FGV_WIRE_VERSION;
+	ask->timeout_ms = FGV_HANDSHAKE_SEC * 1000;
+	snprintf(ask->program, sizeof(ask->program), "%s", program_invocation_short_name);
+	return ioctl(fd, FAIRGV_IOC_OPEN, ask) ? explain(failure, errno) : CUDA_SUCCESS;
+}
+
 static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *failure)
 {
-	struct fairgv_open ask = {
-		.wire_version = FGV_WIRE_VERSION,
-		.timeout_ms = FGV_HANDSHAKE_SEC * 1000,
-	};
+	struct fairgv_open ask = {0};
 	CUresult res = open_device(greeting, failure);
 
+	if (!res)
+		res = open_window(failure, greeting->connection, &ask);
 	if (res)
 		return res;
-	snprintf(ask.program, sizeof(ask.program), "%s", program_invocation_short_name);
-	if (ioctl(greeting->connection, FAIRGV_IOC_OPEN, &ask))
-		return explain(failure, errno);
 	memcpy(&greeting->welcome, ask.welcome, sizeof(greeting->welcome));
 	greeting->welcome_len = sizeof(greeting->welcome);
 	return CUDA_SUCCESS;
@@ -127,9 +135,51 @@ static bool why(struct fgv_client *client, char text[FGV_END_TEXT_MAX])
 	return true;
 }
 
+/* The view lies in the window, unless the host has refused. */
+static CUresult copy_view(const struct fgv_failure *failure, int fd, const struct fairgv_open *ask,
+			  struct fgv_msg_view *view)
+{
+	size_t len = (sizeof(*view) + FGV_PAGE_BYTES - 1) & ~((size_t)FGV_PAGE_BYTES - 1);
+	struct fgv_msg_welcome refusal;
+	void *window;
+
+	if (!ask->window_len) {
+		memcpy(&refusal, ask->welcome, sizeof(refusal));
+		refusal.text[sizeof(refusal.text) - 1] = '\0';
+		return fgv_connect_fail(failure,
+					refusal.status ? (CUresult)refusal.status
+						       : CUDA_ERROR_NOT_INITIALIZED,
+					"refused: %s", refusal.text);
+	}
+	window = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	if (window == MAP_FAILED)
+		return fgv_connect_fail(failure, CUDA_ERROR_OUT_OF_MEMORY,
+					"cannot map the window: %s", strerror(errno));
+	memcpy(view, window, sizeof(*view));
+	munmap(window, len);
+	return CUDA_SUCCESS;
+}
+
+static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure)
+{
+	struct fairgv_open ask = {.flags = FAIRGV_OPEN_LOOK};
+	int fd = open(device_name(), O_RDWR | O_CLOEXEC);
+	CUresult res;
+
+	if (fd < 0)
+		return cannot_open(failure);
+	res = open_window(failure, fd, &ask);
+	if (!res)
+		res = copy_view(failure, fd, &ask, view);
+	close(fd);
+	*len = sizeof(*view);
+	return res;
+}
+
 const struct fgv_transport fgv_transport_device = {
 	.greet = greet,
 	.map = map,
 	.attach = attach,
 	.why = why,
+	.look = look,
 };

@@ -51,9 +51,13 @@ static CUresult open_socket(const struct fgv_failure *failure, int *out)
 	return CUDA_SUCCESS;
 }
 
-static CUresult send_hello(const struct fgv_failure *failure, int fd)
+static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_message_type type)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = type,
+		.version = FGV_WIRE_VERSION,
+		.pid = (uint32_t)getpid(),
+	};
 	const char *vm = getenv("FAIRGV_VM");
 
 	if (vm && strlen(vm) >= sizeof(hello.vm))
@@ -126,6 +130,19 @@ static bool is_end(struct fgv_msg_end *end, ssize_t len)
 	return true;
 }
 
+/* What came was nothing (0) or an error. */
+static CUresult explain_silence(const struct fgv_failure *failure, ssize_t got)
+{
+	if (!got)
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"the backend has closed the connection");
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"the backend has not answered for %d s", FGV_HANDSHAKE_SEC);
+	return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE, "no answer: %s",
+				strerror(errno));
+}
+
 static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greeting *greeting)
 {
 	int fds[FD_COUNT] = {-1, -1};
@@ -133,15 +150,8 @@ static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greet
 
 	greeting->window = fds[FD_WINDOW];
 	greeting->doorbell = fds[FD_DOORBELL];
-	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
-					"the backend has not answered for %d s", FGV_HANDSHAKE_SEC);
-	if (got < 0)
-		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE, "no answer: %s",
-					strerror(errno));
-	if (!got)
-		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
-					"the backend has closed the connection");
+	if (got <= 0)
+		return explain_silence(failure, got);
 	if (is_end((struct fgv_msg_end *)&greeting->welcome, got))
 		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE, "%s",
 					((struct fgv_msg_end *)&greeting->welcome)->text);
@@ -154,7 +164,7 @@ static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *f
 	CUresult res = open_socket(failure, &greeting->connection);
 
 	if (!res)
-		res = send_hello(failure, greeting->connection);
+		res = send_hello(failure, greeting->connection, FGV_MSG_HELLO);
 	if (!res)
 		res = take_welcome(failure, greeting);
 	return res;
@@ -242,9 +252,38 @@ static bool why(struct fgv_client *client, char text[FGV_END_TEXT_MAX])
 	return true;
 }
 
+static CUresult receive_view(const struct fgv_failure *failure, int fd, struct fgv_msg_view *view,
+			     size_t *len)
+{
+	ssize_t got;
+
+	do {
+		got = recv(fd, view, sizeof(*view), 0);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return explain_silence(failure, got);
+	*len = (size_t)got;
+	return CUDA_SUCCESS;
+}
+
+static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure)
+{
+	int fd;
+	CUresult res = open_socket(failure, &fd);
+
+	if (res)
+		return res;
+	res = send_hello(failure, fd, FGV_MSG_LOOK);
+	if (!res)
+		res = receive_view(failure, fd, view, len);
+	close(fd);
+	return res;
+}
+
 const struct fgv_transport fgv_transport_socket = {
 	.greet = greet,
 	.map = fgv_window_map,
 	.attach = attach,
 	.why = why,
+	.look = look,
 };

@@ -39,10 +39,15 @@ struct fgv_transport {
 	CUresult (*attach)(struct fgv_client *client, uint32_t lane, int doorbell);
 	/* Why the host has ended the session, if it has said so. Without waiting. */
 	bool (*why)(struct fgv_client *client, char text[FGV_END_TEXT_MAX]);
+	/* Takes a look at the VM: *len bytes of *view as they came. Nothing stays open. */
+	CUresult (*look)(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure);
 };
 
 extern const struct fgv_transport fgv_transport_socket;
 extern const struct fgv_transport fgv_transport_device;
+
+/* The one that the environment and the machine call for. */
+const struct fgv_transport *fgv_connect_transport(void);
 
 /* Writes why, and returns @code. */
 CUresult fgv_connect_fail(const struct fgv_failure *failure, CUresult code, const char *format, ...)

@@ -15,11 +15,14 @@
  * where the host refuses: its welcome says so, window_len is 0, and OPEN may be tried again.
  * A forked child does not have the mapping.
  *
+ * With FAIRGV_OPEN_LOOK there is no session: the host has written a view of this virtual machine
+ * to the beginning of the window, which is to be mapped, read and closed.
+ *
  * Errors: ENODEV the device has been removed; EDQUOT
  * this user has as many windows as it may have (OPEN); EBUSY all windows are in use (OPEN), or there
  * is one already; ETIMEDOUT no welcome, or no window that its last program has left; EHOSTDOWN
  * the host has gone, and does not come back to this device (OPEN); EPIPE the session has ended,
- * or the host has gone; ENXIO before OPEN; EINVAL a reserved field, no such lane, not an
+ * or the host has gone; ENXIO before OPEN; EINVAL an unknown flag, no such lane, not an
  * eventfd, a write of other than 8 bytes, or a mapping that is private or too long.
  */
 #ifndef _UAPI_FAIRGV_H
@@ -38,8 +41,10 @@ struct fairgv_open {
 	__u8 welcome[FAIRGV_WELCOME_LEN]; /* out: the host's answer, whatever its status */
 	__u64 window_len;		  /* out */
 	__u32 window;			  /* out: its number */
-	__u32 reserved;
+	__u32 flags;			  /* in: FAIRGV_OPEN_... */
 };
+
+#define FAIRGV_OPEN_LOOK 1u
 
 struct fairgv_lane {
 	__u32 lane;

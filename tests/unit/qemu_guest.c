@@ -147,7 +147,11 @@ void qemu_guest_await_state(const struct qemu_guest *guest, uint32_t window, uin
 
 void qemu_guest_ask(const struct qemu_guest *guest, uint32_t window, const char *program)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_HELLO,
+		.version = FGV_WIRE_VERSION,
+		.pid = QEMU_GUEST_PID,
+	};
 
 	snprintf(hello.program, sizeof(hello.program), "%s", program);
 	qemu_guest_slot(guest, window)->hello = hello;

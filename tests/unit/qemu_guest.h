@@ -22,6 +22,9 @@ struct qemu_guest {
 	int bells[2][QEMU_GUEST_VECTORS_MAX]; /* by peer */
 };
 
+/* Of its programs, as they say. */
+#define QEMU_GUEST_PID 4711
+
 /* A connection, and nothing read yet. */
 int qemu_guest_connect(const char *path);
 /* It must be told that it is refused, so that QEMU notices. Closes it. */

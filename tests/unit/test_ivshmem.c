@@ -207,6 +207,42 @@ START_TEST(many_in_a_row)
 }
 END_TEST
 
+static void ask_to_look(uint32_t window)
+{
+	qemu_guest_slot(&guest, window)->hello = (struct fgv_msg_hello){
+		.type = FGV_MSG_LOOK,
+		.version = FGV_WIRE_VERSION,
+	};
+	qemu_guest_request(&guest, window, FGV_SLOT_OPEN);
+	qemu_guest_await(&guest, window, FGV_SLOT_READY);
+}
+
+/* The view is in the window; there is no session, and the next one finds the window clean. */
+START_TEST(look_at_the_vm)
+{
+	const struct fgv_msg_view *view = (const void *)qemu_guest_window(&guest, 2);
+
+	qemu_guest_ask(&guest, 0, "matmul");
+	qemu_guest_await(&guest, 0, FGV_SLOT_READY);
+	for (int i = 0; i < 20; i++) {
+		ask_to_look(2);
+		ck_assert_uint_eq(view->type, FGV_MSG_VIEW);
+		ck_assert_uint_eq(view->status, CUDA_SUCCESS);
+		ck_assert_str_eq(view->vm, "a");
+		ck_assert_uint_eq(view->processes, 1);
+		ck_assert_str_eq(view->process[0].program, "matmul");
+		ck_assert_uint_eq(view->process[0].pid, QEMU_GUEST_PID);
+		ck_assert_uint_eq(qemu_guest_slot(&guest, 2)->welcome.lanes, 0);
+		ck_assert_uint_eq(daemon_children(&server), 2); /* a session and a herald */
+		qemu_guest_close(&guest, 2);
+		check_is_clean(2);
+	}
+	check_window(0);
+	qemu_guest_open(&guest, 2, "p");
+	check_window(2);
+}
+END_TEST
+
 /* Programs of the host and of the guest share what their VM may have. */
 START_TEST(sessions_are_limited)
 {
@@ -379,6 +415,7 @@ static TCase *served_tests(void)
 	tcase_add_test(tcase, qemu_that_is_none);
 	tcase_add_test(tcase, open_use_close);
 	tcase_add_test(tcase, two_windows);
+	tcase_add_test(tcase, look_at_the_vm);
 	tcase_add_test(tcase, many_in_a_row);
 	tcase_add_test(tcase, sessions_are_limited);
 	tcase_add_loop_test(tcase, hello_is_refused, 0, FGV_ARRAY_LEN(hellos));

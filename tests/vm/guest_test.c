@@ -231,7 +231,7 @@ static void use_before_open(void)
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, session.fd, 0) == MAP_FAILED);
 	CHECK(errno == ENXIO);
 	CHECK(poll(&pfd, 1, 0) == 0);
-	session.open.reserved = 1;
+	session.open.flags = FAIRGV_OPEN_LOOK << 1;
 	FAILS(ioctl(session.fd, FAIRGV_IOC_OPEN, &session.open), EINVAL);
 	FAILS(ioctl(session.fd, FAIRGV_IOC_OPEN, (void *)8), EFAULT);
 	FAILS(ioctl(session.fd, FAIRGV_IOC_COUNTS, NULL), EFAULT);

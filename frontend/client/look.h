@@ -1,0 +1,22 @@
+/*
+ * A look at the VM, without a session: what the host says of it and its GPU (struct
+ * fgv_msg_view). It starts nothing on the host, touches no GPU, and leaves nothing behind in
+ * this process, so it may be done before a fork as well as after it.
+ *
+ * Threads: any.
+ */
+#ifndef FGV_CLIENT_LOOK_H
+#define FGV_CLIENT_LOOK_H
+
+#include <cuda.h>
+#include <stddef.h>
+
+#include "api/wire.h"
+
+/*
+ * Asks the host that fgv_connect() would connect to. On failure a code as fgv_connect() has
+ * them, and @why says it in words. Else all strings and counts in *view are within bounds.
+ */
+CUresult fgv_look(struct fgv_msg_view *view, char *why, size_t why_len);
+
+#endif
