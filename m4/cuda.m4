@@ -24,7 +24,10 @@ AS_IF([test "${CUDA_VERSION:-0}" -lt 13000],
 	[AC_MSG_ERROR([the CUDA toolkit in $CUDA_DIR is version ${CUDA_VERSION:-unknown}; FairGV builds with 13.0 or newer])])
 CUDA_CFLAGS="-isystem $CUDA_DIR/include"
 NVCC="$CUDA_DIR/bin/nvcc"
+NVML_HEADER=
+AS_IF([test -f "$CUDA_DIR/include/nvml.h"], [NVML_HEADER=$CUDA_DIR/include/nvml.h])
 AC_SUBST([CUDA_DIR])
+AC_SUBST([NVML_HEADER])
 AC_SUBST([CUDA_VERSION])
 AC_SUBST([CUDA_CFLAGS])
 AC_SUBST([NVCC])

@@ -40,3 +40,13 @@ CUresult fgv_look(struct fgv_msg_view *view, char *why, size_t why_len)
 
 	return res ? res : check(&failure, view, len);
 }
+
+CUresult fgv_look_and_log(struct fgv_msg_view *view, enum fgv_log_level level, const char *failure)
+{
+	char why[512];
+	CUresult res = fgv_look(view, why, sizeof(why));
+
+	if (res)
+		fgv_log(level, "%s: %s (CUDA error %d)", failure, why, (int)res);
+	return res;
+}

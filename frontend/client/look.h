@@ -12,11 +12,15 @@
 #include <stddef.h>
 
 #include "api/wire.h"
+#include "common/log.h"
 
 /*
  * Asks the host that fgv_connect() would connect to. On failure a code as fgv_connect() has
  * them, and @why says it in words. Else all strings and counts in *view are within bounds.
  */
 CUresult fgv_look(struct fgv_msg_view *view, char *why, size_t why_len);
+
+/* The same. A failure is a line in the log: what it means, @failure, and why. */
+CUresult fgv_look_and_log(struct fgv_msg_view *view, enum fgv_log_level level, const char *failure);
 
 #endif

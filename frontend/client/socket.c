@@ -266,6 +266,15 @@ static CUresult receive_view(const struct fgv_failure *failure, int fd, struct f
 	return CUDA_SUCCESS;
 }
 
+/* A daemon that finds our libnvidia-ml.so.1 in the place of NVIDIA's would wait for itself. */
+static bool is_own(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == getpid();
+}
+
 static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure)
 {
 	int fd;
@@ -273,7 +282,11 @@ static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_fa
 
 	if (res)
 		return res;
-	res = send_hello(failure, fd, FGV_MSG_LOOK);
+	if (is_own(fd))
+		res = fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
+				       "the backend is this process itself");
+	if (!res)
+		res = send_hello(failure, fd, FGV_MSG_LOOK);
 	if (!res)
 		res = receive_view(failure, fd, view, len);
 	close(fd);

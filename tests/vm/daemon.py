@@ -31,7 +31,8 @@ class World:
 
     def boot(self, *vms):
         for vm in vms:
-            self.guests[vm] = hosted.boot(self.kernel, self.daemon.config, vm, ["tests/vm/hostile"])
+            self.guests[vm] = hosted.boot(self.kernel, self.daemon.config, vm,
+                                          ["tests/vm/hostile", "tests/nvml/describe"])
         for vm in vms:
             hosted.load(self.guests[vm])
         self.daemon.descriptors_at_rest = self.daemon.descriptors()
@@ -121,6 +122,22 @@ def fairgv_run_uses_the_device(world):
     expect(status == 125 and "no daemon answers at /tmp/none" in output, f"{status}: {output}")
     status, output = guest.run(f"{run} --vm vm2 {VECADD}")
     expect(status == 125 and "--vm: " in output, f"{status}: {output}")
+
+
+def looks(world):
+    """NVML in a guest: the VM's own processes, by the guest's numbers. No session is started, and
+    no window kept: there are more looks than windows."""
+    run = "unset LD_LIBRARY_PATH; /fairgv/tools/fairgv-run describe"
+    job = world.start_busy("vm1")
+    before = {vm: world.stat(vm)["sessions"] for vm in WEIGHTS}
+    said = {vm: guest.expect(run) for vm, guest in world.guests.items()}
+    expect(f"process={job.pid} " in said["vm1"], f"its own: {job.pid}, {said['vm1']}")
+    expect("process=" not in said["vm2"] and "used=0" in said["vm2"], f"no other's: {said['vm2']}")
+    after = {vm: world.stat(vm)["sessions"] for vm in WEIGHTS}
+    expect_equal([each["number"] for each in after["vm1"]], [each["number"] for each in before["vm1"]],
+                 "the sessions of vm1")
+    expect_equal(after["vm2"], [], "the sessions of vm2")
+    job.kill()
 
 
 def weights(world):
@@ -265,8 +282,9 @@ def hostile_guest(world):
     world.compute("vm1", "vm2")
 
 
-CASES = (workloads, fairgv_run_uses_the_device, weights, coscheduling, two_programs_of_one_guest,
-         parked_guest_is_woken, killed_program, killed_qemu, daemon_ends, killed_daemon, hostile_guest)
+CASES = (workloads, fairgv_run_uses_the_device, looks, weights, coscheduling,
+         two_programs_of_one_guest, parked_guest_is_woken, killed_program, killed_qemu, daemon_ends,
+         killed_daemon, hostile_guest)
 
 
 def run_cases(world):

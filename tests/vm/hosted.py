@@ -21,7 +21,8 @@ def boot(kernel, config, vm, programs=(), machine=TCG):
     files = {MODULE: kernel.build_module(),
              # fairgv-run finds the libraries as it does in the build tree.
              "fairgv/frontend/.libs/libcudart.so.13": LIBRARIES / "libcudart.so.13",
-             "fairgv/frontend/.libs/libfairgv.so.0": LIBRARIES / "libfairgv.so.0"}
+             "fairgv/frontend/.libs/libfairgv.so.0": LIBRARIES / "libfairgv.so.0",
+             "fairgv/frontend/.libs/libnvidia-ml.so.1": LIBRARIES / "libnvidia-ml.so.1"}
     if (LIBRARIES / "libcuda.so.1").exists():
         files["fairgv/frontend/.libs/libcuda.so.1"] = LIBRARIES / "libcuda.so.1"
     contents = {f"bin/{name}": BUILD / "workloads" / name for name in WORKLOADS}
