@@ -106,13 +106,14 @@ struct fgv_setup {
  * happened, so nothing of it can stay behind.
  */
 struct fgv_account {
-	_Alignas(FGV_PAGE_BYTES) uint64_t memory_bytes;	/* of the device, as charged */
+	uint64_t memory_bytes;	/* of the device, as charged */
 	uint64_t requests;
 	uint64_t round_trips;	/* requests that the guest waited for */
 	uint64_t launches;
 	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
 	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
 	uint64_t parks;			/* times that the dispatcher slept */
+	uint8_t reserved[FGV_PAGE_BYTES - 7 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

@@ -112,11 +112,14 @@ static int local(unsigned long long bytes)
 	std::string size = std::to_string(bytes), last = std::to_string(bytes - 4);
 	std::string text = head + std::string(".visible .entry deep()\n{\n"
 					      "\t.local .align 4 .b8 mine[") +
-			   size + "];\n\t.reg .b64 %rd<3>;\n\t.reg .b32 %r<2>;\n"
-				  "\tmov.u64 %rd1, mine;\n\tmov.u32 %r1, %tid.x;\n"
-				  "\tst.volatile.local.u32 [%rd1], %r1;\n"
-				  "\tst.volatile.local.u32 [%rd1+" +
-			   last + "], %r1;\n\tret;\n}\n";
+			   size + "];\n\t.reg .pred %p<2>;\n\t.reg .b64 %rd<4>;\n"
+				  "\t.reg .b32 %r<3>;\n\tmov.u64 %rd1, mine;\n"
+				  "\tmov.u32 %r1, %tid.x;\n\tst.local.u32 [%rd1], %r1;\n"
+				  "\tst.local.u32 [%rd1+" +
+			   last + /* an address that is not known, or nothing of it would stay */
+			   "], %r1;\n\tmul.wide.u32 %rd2, %r1, 4;\n\tadd.u64 %rd3, %rd1, %rd2;\n"
+			   "\tld.local.u32 %r2, [%rd3];\n\tsetp.eq.u32 %p1, %r2, 305419896;\n"
+			   "\t@%p1 st.global.u32 [%rd2], %r2;\n\tret;\n}\n";
 	cudaLibrary_t library;
 	cudaKernel_t kernel;
 	cudaError_t status = load(text, &library);
