@@ -111,8 +111,9 @@ def off():
         with running(daemon, {"vm1": INTERACTIVE, "vm2": INTERACTIVE}) as pids:
             grants = stat(daemon, "vm1")["grants"]
             wait_until(lambda: stat(daemon, "vm1")["grants"] > grants + 20, "turns")
-            session = stat(daemon, "vm1")
-            expect(session["interactive"] and not session["favoured"], f"{session}")
+            # At times it is not, where others keep the processors busy.
+            wait_until(lambda: stat(daemon, "vm1")["interactive"], "an interactive session")
+            expect(not stat(daemon, "vm1")["favoured"], "counted as favoured")
             expect(not favoured(pids["vm1"]), "favoured")
         expect("coscheduling" not in daemon.log(), "it speaks of it")
         daemon.expect_at_rest()
