@@ -18,7 +18,7 @@ HOST, GUEST = 0, 1
 
 # In a slot.
 STATE, ANSWER, WELCOME, REQUEST, SERIAL, HELLO = 0, 4, 64, 512, 516, 576
-WELCOME_FORMAT = "=IIIIQQQQQ64s256s"
+WELCOME_FORMAT = "=IIIIQQQQQII64s256s"
 
 # guest_test.c: in a window, a message of its own and the host's answer.
 ECHO_ASKED, ECHO_ANSWERED, ECHO_LEN, ECHO_DATA = 0, 64, 128, 192
@@ -157,7 +157,7 @@ class FakeHost:
         arena_len = self.window_len - arena_off
         struct.pack_into(WELCOME_FORMAT, self.memory, slot + WELCOME, 2, self.wire_version, status,
                          LANES, self.window_len, LANES_OFF, arena_off, arena_len, arena_len // 8192 * 4096,
-                         b"vm1", text.encode())
+                         0, 0, b"vm1", text.encode())
         if state == READY:
             self.format_window(window)
         self.answer_slot(window, serial, state)
