@@ -196,7 +196,10 @@ void fgv_queue_wait_frees(struct softgpu *gpu);
 void fgv_queue_wait_fault(struct softgpu *gpu);
 
 /* workers.c */
-/* With no signals but those that say what the thread itself did wrong. False: there is none. */
+/* What its threads are called, as ps and top -H show them. */
+#define SOFTGPU_THREAD_NAME "softgpu"
+
+/* The thread takes no signals but those that its own faults raise. False: it was not started. */
 bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 CUresult fgv_workers_start(struct softgpu *gpu);
 void fgv_workers_stop(struct softgpu *gpu);

@@ -3,6 +3,7 @@
  * job_lock, takes part as worker 0, and waits until no worker is at it any more. A block
  * goes to whoever takes the next number, so blocks start in order.
  */
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,6 +387,8 @@ bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 	pthread_sigmask(SIG_SETMASK, &others, &before);
 	started = !pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (started)
+		pthread_setname_np(*thread, SOFTGPU_THREAD_NAME);
 	return started;
 }
 
