@@ -6,13 +6,16 @@
 #include "frontend/libcuda/driver.h"
 #include "frontend/libcuda/jit.h"
 
-/* A table of the program's own functions for those of the library changes nothing here. */
+/* Neither changes anything here: the program's own table of functions that run on both sides, and
+ * that the code may be read until the library goes, which has no value. */
 static CUresult check_options(const CUlibraryOption *options, void *const *values, unsigned count)
 {
-	if (count && (!options || !values))
+	if (count && !options)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
-		if ((unsigned)options[i] > CU_LIBRARY_BINARY_IS_PRESERVED)
+		if ((unsigned)options[i] >= CU_LIBRARY_NUM_OPTIONS)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED && !values)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -53,6 +56,11 @@ FGV_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
 	const struct fgv_jit jit = {numJitOptions, jitOptions, jitOptionsValues};
 	CUresult res = check_options(libraryOptions, libraryOptionValues, numLibraryOptions);
 
+	for (unsigned i = 0; !res && i < numLibraryOptions; i++) {
+		/* The caller has no code that could stay. */
+		if (libraryOptions[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+			res = CUDA_ERROR_INVALID_VALUE;
+	}
 	return FGV_CALL_ANYWHERE(res ? res : load_file(library, fileName, &jit));
 }
 

@@ -155,12 +155,29 @@ static void library(void)
 	CUDA(cuLibraryUnload(library));
 }
 
+/* cuBLASLt loads its code like this: an option without a value, and no array of values. */
+static void library_options(void)
+{
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+	CUlibrary library;
+	CUkernel add;
+
+	CUDA(cuLibraryLoadData(&library, code, NULL, NULL, 0, &preserved, NULL, 1));
+	CUDA(cuLibraryGetKernel(&add, library, "add"));
+	CUDA(cuLibraryUnload(library));
+	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE,
+		    cuLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 1));
+	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuLibraryLoadFromFile(&library, "/dev/null", NULL,
+								    NULL, 0, &preserved, NULL, 1));
+}
+
 int main(void)
 {
 	test_begin();
 	CUDA(cuMemAlloc(&results, THREADS * sizeof(int)));
 	module();
 	library();
+	library_options();
 	CUDA(cuMemFree(results));
 	CUDA(cuDevicePrimaryCtxRelease(0));
 	return 0;
