@@ -19,6 +19,9 @@ FOREVER = "matmul --size 64 --iterations 10000000"     # kernels of a few millis
 WAITING = f"{FOREVER} --sync-every 1"
 JUDGED_NS = 3_000_000_000   # the GPU time that shares are judged by
 SPOILT = 12                 # sessions that the hostile guest ruins
+# One that is linked with CUDA's runtime, as nvcc does it by default, and one that uses none.
+DRIVER_PROGRAMS = ("tests/cuda/static/streams_events",
+                   "tests/cuda/driver/launches") if hosted.HAS_LIBCUDA else ()
 
 
 class World:
@@ -32,7 +35,8 @@ class World:
     def boot(self, *vms):
         for vm in vms:
             self.guests[vm] = hosted.boot(self.kernel, self.daemon.config, vm,
-                                          ["tests/vm/hostile", "tests/nvml/describe"])
+                                          ["tests/vm/hostile", "tests/nvml/describe",
+                                           *DRIVER_PROGRAMS])
         for vm in vms:
             hosted.load(self.guests[vm])
         self.daemon.descriptors_at_rest = self.daemon.descriptors()
@@ -122,6 +126,17 @@ def fairgv_run_uses_the_device(world):
     expect(status == 125 and "no daemon answers at /tmp/none" in output, f"{status}: {output}")
     status, output = guest.run(f"{run} --vm vm2 {VECADD}")
     expect(status == 125 and "--vm: " in output, f"{status}: {output}")
+
+
+def programs_of_the_driver(world):
+    """They meet none but libcuda, which is ours: the guest has no driver."""
+    guest = world.guests["vm1"]
+    before = world.stat("vm1")["launches"]
+    for program in DRIVER_PROGRAMS:
+        guest.expect(f"unset LD_LIBRARY_PATH; /fairgv/tools/fairgv-run {program.rsplit('/', 1)[-1]}")
+        launches = world.stat("vm1")["launches"]
+        expect(launches > before, f"{program} has launched nothing on the host")
+        before = launches
 
 
 def looks(world):
@@ -282,8 +297,8 @@ def hostile_guest(world):
     world.compute("vm1", "vm2")
 
 
-CASES = (workloads, fairgv_run_uses_the_device, looks, weights, coscheduling,
-         two_programs_of_one_guest, parked_guest_is_woken, killed_program, killed_qemu, daemon_ends,
+CASES = (workloads, fairgv_run_uses_the_device, programs_of_the_driver, looks, weights,
+         coscheduling, two_programs_of_one_guest, parked_guest_is_woken, killed_program, killed_qemu, daemon_ends,
          killed_daemon, hostile_guest)
 
 

@@ -12,6 +12,7 @@ from qmp import Qmp
 
 MODULE = "/lib/fairgv.ko"
 WORKLOADS = ("vecadd", "matmul")
+HAS_LIBCUDA = (LIBRARIES / "libcuda.so.1").exists()     # not with configure --without-libcuda
 
 
 def boot(kernel, config, vm, programs=(), machine=TCG):
@@ -23,7 +24,7 @@ def boot(kernel, config, vm, programs=(), machine=TCG):
              "fairgv/frontend/.libs/libcudart.so.13": LIBRARIES / "libcudart.so.13",
              "fairgv/frontend/.libs/libfairgv.so.0": LIBRARIES / "libfairgv.so.0",
              "fairgv/frontend/.libs/libnvidia-ml.so.1": LIBRARIES / "libnvidia-ml.so.1"}
-    if (LIBRARIES / "libcuda.so.1").exists():
+    if HAS_LIBCUDA:
         files["fairgv/frontend/.libs/libcuda.so.1"] = LIBRARIES / "libcuda.so.1"
     contents = {f"bin/{name}": BUILD / "workloads" / name for name in WORKLOADS}
     contents |= {f"bin/{path.rsplit('/', 1)[-1]}": BUILD / path for path in programs}
