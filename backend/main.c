@@ -27,6 +27,7 @@
 #include "backend/doors.h"
 #include "backend/guard/cgroup.h"
 #include "backend/loop.h"
+#include "backend/figures.h"
 #include "backend/memwatch.h"
 #include "backend/mps.h"
 #include "backend/mps_keeper.h"
@@ -62,6 +63,7 @@ static struct {
 	struct fgv_warm warm;
 	struct fgv_sessions sessions;
 	struct fgv_memwatch memwatch;
+	struct fgv_figures figures;
 	struct fgv_doors doors;
 	struct fgv_cgroups cgroups;
 	struct fgv_ivshmem ivshmem;
@@ -501,6 +503,8 @@ static int run(const struct fgv_backend_options *options)
 	backend.sessions.mps = &backend.mps;
 	fgv_memwatch_init(&backend.memwatch, &backend.config, &backend.devices, &backend.sessions,
 			  backend.vms, backend.vm_count);
+	fgv_figures_init(&backend.figures, backend.memwatch.nvml);
+	backend.sessions.figures = &backend.figures;
 	ret = start_mps(socket);
 	if (!ret)
 		say_ready(options->ready_fd, socket);

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire.h"
+#include "common/util.h"
+
 #define NVML_SUCCESS	       0
 #define NVML_INSUFFICIENT_SIZE 7
 #define NVML_NOT_AVAILABLE     UINT64_MAX
@@ -156,4 +159,78 @@ int fgv_nvml_uses(struct fgv_nvml *nvml, const char *place, struct fgv_nvml_use 
 	if (count >= 0)
 		count = take(nvml->mps_clients, device, uses, (size_t)count, max);
 	return count;
+}
+
+/* --- Figures ----------------------------------------------------------------- */
+
+typedef int nvml_one(nvml_device device, unsigned *value);
+typedef int nvml_of(nvml_device device, unsigned of, unsigned *value);
+typedef int nvml_two(nvml_device device, unsigned *least, unsigned *most);
+
+#define NVML_STATE_UNKNOWN 32
+
+/* Functions that tell one number. */
+static const struct {
+	enum fgv_figure figure;
+	const char *name;
+} ones[] = {
+	{FGV_FIGURE_POWER, "nvmlDeviceGetPowerUsage"},
+	{FGV_FIGURE_POWER_LIMIT, "nvmlDeviceGetEnforcedPowerLimit"},
+	{FGV_FIGURE_POWER_DEFAULT, "nvmlDeviceGetPowerManagementDefaultLimit"},
+	{FGV_FIGURE_FAN, "nvmlDeviceGetFanSpeed"},
+	{FGV_FIGURE_STATE, "nvmlDeviceGetPerformanceState"},
+	{FGV_FIGURE_LINK_GENERATION, "nvmlDeviceGetCurrPcieLinkGeneration"},
+	{FGV_FIGURE_LINK_WIDTH, "nvmlDeviceGetCurrPcieLinkWidth"},
+	{FGV_FIGURE_LINK_MAX_GENERATION, "nvmlDeviceGetMaxPcieLinkGeneration"},
+	{FGV_FIGURE_LINK_MAX_WIDTH, "nvmlDeviceGetMaxPcieLinkWidth"},
+};
+
+/* Functions that tell as many as there are kinds, from 0 on; their figures follow each other. */
+static const struct {
+	enum fgv_figure first;
+	const char *name;
+	unsigned kinds;
+} manys[] = {
+	{FGV_FIGURE_TEMPERATURE, "nvmlDeviceGetTemperature", 1},
+	{FGV_FIGURE_CLOCK_GRAPHICS, "nvmlDeviceGetClockInfo", 4},
+	{FGV_FIGURE_MAX_GRAPHICS, "nvmlDeviceGetMaxClockInfo", 4},
+};
+
+static void measure_limits(struct fgv_nvml *nvml, nvml_device device, uint32_t *figures)
+{
+	unsigned least, most;
+	nvml_two *get;
+
+	if (!find(nvml->library, "nvmlDeviceGetPowerManagementLimitConstraints", &get) ||
+	    get(device, &least, &most) != NVML_SUCCESS)
+		return;
+	figures[FGV_FIGURE_POWER_LEAST] = least;
+	figures[FGV_FIGURE_POWER_MOST] = most;
+}
+
+void fgv_nvml_measure(struct fgv_nvml *nvml, const char *place, uint32_t *figures)
+{
+	nvml_device device;
+	unsigned value;
+	nvml_one *one;
+	nvml_of *of;
+
+	if (nvml->device_by_place(place, &device) != NVML_SUCCESS)
+		return;
+	for (size_t i = 0; i < FGV_ARRAY_LEN(ones); i++) {
+		if (find(nvml->library, ones[i].name, &one) &&
+		    one(device, &value) == NVML_SUCCESS)
+			figures[ones[i].figure] = value;
+	}
+	if (figures[FGV_FIGURE_STATE] == NVML_STATE_UNKNOWN)
+		figures[FGV_FIGURE_STATE] = FGV_FIGURE_UNKNOWN;
+	for (size_t i = 0; i < FGV_ARRAY_LEN(manys); i++) {
+		if (!find(nvml->library, manys[i].name, &of))
+			continue;
+		for (unsigned kind = 0; kind < manys[i].kinds; kind++) {
+			if (of(device, kind, &value) == NVML_SUCCESS)
+				figures[manys[i].first + kind] = value;
+		}
+	}
+	measure_limits(nvml, device, figures);
 }

@@ -1,6 +1,6 @@
 /*
- * What the GPU's driver says of the memory that each process has on it, by NVIDIA's management
- * library (NVML), opened where it is there. The daemon alone asks, and nothing that a guest or a
+ * What the GPU's driver says of a GPU, and of the memory that each process has on it, by NVIDIA's
+ * management library (NVML), opened where it is there. The daemon alone asks, and nothing that a guest or a
  * vGPU process says goes into the answer.
  *
  * Threads: one.
@@ -31,5 +31,11 @@ void fgv_nvml_close(struct fgv_nvml *nvml);
  * many, at most @max, or a negative errno. Takes up to milliseconds.
  */
 int fgv_nvml_uses(struct fgv_nvml *nvml, const char *place, struct fgv_nvml_use *uses, size_t max);
+
+/*
+ * Fills in those of @figures, by enum fgv_figure, that the device at @place has and that this
+ * library tells; the others stay as they are. Takes up to milliseconds.
+ */
+void fgv_nvml_measure(struct fgv_nvml *nvml, const char *place, uint32_t *figures);
 
 #endif

@@ -16,6 +16,7 @@
 #include "backend/vm.h"
 #include "shmring/window.h"
 
+struct fgv_figures;
 struct fgv_mps;
 struct fgv_session;
 struct fgv_warm;
@@ -23,6 +24,7 @@ struct fgv_warm;
 struct fgv_sessions {
 	const struct fgv_config *config;
 	const struct fgv_mps *mps;
+	struct fgv_figures *figures; /* of the GPUs, for views */
 	struct fgv_warm *warm;
 	int loop;
 	struct fgv_window layout;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "backend/figures.h"
 #include "backend/gpusched.h"
 #include "backend/session.h"
 #include "backend/vm.h"
@@ -35,16 +36,19 @@ static void add_process(struct fgv_msg_view *view, const struct fgv_session *ses
 	view->used_bytes += process->memory_bytes;
 }
 
-static void describe_device(struct fgv_msg_view *view, const struct fgv_vm *vm)
+static void describe_device(struct fgv_msg_view *view, const struct fgv_vm *vm,
+			    struct fgv_figures *figures)
 {
+	const uint32_t *values = fgv_figures_read(figures, vm->config->device, vm->device->place,
+						  fgv_now_ns());
+
 	view->device = vm->device->info;
 	view->device.devices = 1;
 	view->device.memory_bytes =
 		fgv_min_u64(vm->device->info.memory_bytes, vm->allowance->memory_bytes);
 	view->memory_bytes = view->device.memory_bytes;
 	snprintf(view->driver, sizeof(view->driver), "%s", vm->device->driver);
-	for (unsigned i = 0; i < FGV_FIGURES; i++)
-		view->figures[i] = FGV_FIGURE_UNKNOWN;
+	memcpy(view->figures, values, sizeof(view->figures));
 }
 
 void fgv_view_take(struct fgv_msg_view *view, const struct fgv_vm *vm,
@@ -59,7 +63,7 @@ void fgv_view_take(struct fgv_msg_view *view, const struct fgv_vm *vm,
 		.time_us = clock_us(),
 	};
 	snprintf(view->vm, sizeof(view->vm), "%s", vm->config->name);
-	describe_device(view, vm);
+	describe_device(view, vm, sessions->figures);
 	fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
 	view->busy_ns = fgv_min_u64(stats.recent_ns, FGV_VIEW_NS);
 	while ((session = fgv_sessions_next(sessions, session))) {

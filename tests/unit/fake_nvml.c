@@ -2,6 +2,7 @@
  * Plays libnvidia-ml.so.1 for tests of the daemon. It does not start unless FAKE_NVML names a
  * file, whose lines are what is asked for, anew each time: "c" for a process with a context of its
  * own, "m" for a client of MPS, then its id and its bytes. Without the file it fails.
+ * Of the device itself it tells a few figures; the power is as many watts as it was asked.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,14 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
 						   struct process *processes);
 EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count,
 						      struct process *processes);
+
+EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *mw);
+EXPORT int nvmlDeviceGetPerformanceState(void *device, unsigned *state);
+EXPORT int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *degrees);
+EXPORT int nvmlDeviceGetClockInfo(void *device, unsigned clock, unsigned *mhz);
+EXPORT int nvmlDeviceGetFanSpeed(void *device, unsigned *percent);
+EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *least,
+							unsigned *most);
 
 int nvmlInit_v2(void)
 {
@@ -77,4 +86,50 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned *count,
 {
 	(void)device;
 	return list('m', count, processes);
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *mw)
+{
+	static unsigned asked;
+
+	(void)device;
+	*mw = ++asked * 1000;
+	return 0;
+}
+
+int nvmlDeviceGetPerformanceState(void *device, unsigned *state)
+{
+	(void)device;
+	*state = 32; /* it does not know */
+	return 0;
+}
+
+int nvmlDeviceGetTemperature(void *device, unsigned sensor, unsigned *degrees)
+{
+	(void)device;
+	*degrees = 41;
+	return sensor ? UNKNOWN : 0;
+}
+
+int nvmlDeviceGetClockInfo(void *device, unsigned clock, unsigned *mhz)
+{
+	(void)device;
+	*mhz = 1000 + clock;
+	return 0;
+}
+
+/* A GPU without a fan. */
+int nvmlDeviceGetFanSpeed(void *device, unsigned *percent)
+{
+	(void)device;
+	*percent = 77;
+	return UNKNOWN;
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *least, unsigned *most)
+{
+	(void)device;
+	*least = 200000;
+	*most = 700000;
+	return 0;
 }
