@@ -12,10 +12,10 @@
  *   the handler   fgv_do_<op>() of gpu_host.h ran; its CUresult is the status.
  *
  * Handlers get checked arguments. Handles have become objects; stream 0, the legacy
- * default stream, has become NULL, and so has array 0, which means linear memory. A source or a sink has become a pointer into the
- * window: the guest can change what lies there at any moment, so whatever a handler
- * decides on it must copy first. bytes point into the message, without any alignment.
- * Pointers are valid until the handler returns, those into the window as long as the
+ * default stream, has become NULL, and so has array 0, which means linear memory. A source or a
+ * sink has become a pointer into the window: the guest can change what lies there at any moment, so
+ * whatever a handler decides on it must copy first. bytes point into the message, without any
+ * alignment. Pointers are valid until the handler returns, those into the window as long as the
  * session lives.
  *
  * Threads: the session's dispatching thread only.
@@ -37,8 +37,9 @@ enum fgv_kind {
 	FGV_KIND_EVENT,
 	FGV_KIND_ARRAY,	  /* also one with mipmap levels */
 	FGV_KIND_TEXTURE, /* an object by which kernels reach a texture or a surface */
+	FGV_KIND_GRAPH,	  /* ready to be launched */
 };
-#define FGV_KINDS (FGV_KIND_TEXTURE + 1)
+#define FGV_KINDS (FGV_KIND_GRAPH + 1)
 
 /*
  * A request in progress. The caller of fgv_dispatch fills in all but violation; the
@@ -49,7 +50,7 @@ struct fgv_request {
 	uint16_t vcpu;
 	uint32_t lane;
 	uint32_t call;
-	uint32_t subject; /* a function's handle; 0: the operation itself */
+	uint32_t subject; /* a function's handle, or a graph's number; 0: the operation itself */
 	uint64_t amount;  /* threads or bytes; 0: next to nothing */
 	/* Set by a handler whose operation is not always work: this time it is. */
 	uint32_t is_work;

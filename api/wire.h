@@ -280,4 +280,26 @@ struct fgv_function_info {
 };
 _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 
+/*
+ * The text of a graph: its nodes, each a struct fgv_graph_node, the numbers of the nodes that it
+ * waits for, 4 bytes each, and the message of the request that does its work, as it would be posted
+ * by itself; the last two padded to 8 bytes each. A node waits for nodes before it in the text
+ * alone, so there are no circles to be looked for. graph_build has all nodes, numbered from 0;
+ * graph_update has those that change, and no edges.
+ */
+#define FGV_GRAPH_NO_OP		0	  /* a node that does nothing */
+#define FGV_GRAPH_NODES_MAX	(1u << 16)  /* of one graph */
+#define FGV_GRAPHS_NODES_MAX	(1u << 18)  /* of all graphs of a session */
+#define FGV_GRAPH_TEXT_MAX	(64u << 20) /* bytes; of one graph, and that a session keeps */
+
+struct fgv_graph_node {
+	uint32_t number;
+	uint32_t op;		/* of a request that launches, copies on the device, or fills */
+	uint32_t message_len;	/* in bytes */
+	uint32_t before_count;
+	uint32_t is_disabled;	/* it takes its place and does nothing */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
+
 #endif

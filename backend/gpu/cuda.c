@@ -43,16 +43,15 @@ static void cuda_place(int ordinal, char *place, size_t len)
 static CUresult open_context(struct cuda *cuda, int ordinal)
 {
 	const struct fgv_cuda_driver *driver = cuda->driver;
-	CUcontext context;
 	CUresult status = driver->device_get(&cuda->device, ordinal);
 
 	if (status == CUDA_SUCCESS)
 		status = driver->context_flags(cuda->device, CU_CTX_SCHED_SPIN);
 	if (status == CUDA_SUCCESS)
-		status = driver->context_retain(&context, cuda->device);
+		status = driver->context_retain(&cuda->context, cuda->device);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = driver->context_set(context);
+	status = driver->context_set(cuda->context);
 	if (status != CUDA_SUCCESS)
 		driver->context_release(cuda->device);
 	return status;
@@ -500,6 +499,10 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.event_record = cuda_event_record,
 	.event_query = cuda_event_query,
 	.event_elapsed = cuda_event_elapsed,
+	.graph_create = fgv_cuda_graph_create,
+	.graph_update = fgv_cuda_graph_update,
+	.graph_launch = fgv_cuda_graph_launch,
+	.graph_destroy = fgv_cuda_graph_destroy,
 	.fence = fgv_cuda_fence,
 	.fence_all = fgv_cuda_fence_all,
 	.fence_query = fgv_cuda_fence_query,

@@ -47,9 +47,8 @@ static void describe(const uint32_t grid[3], const uint32_t block[3], uint32_t s
 			->value.clusterSchedulingPolicyPreference = how->policy;
 }
 
-/* What a kernel is allowed beyond what it has anyway. */
-static CUresult allow(struct cuda *cuda, struct fgv_gpu_function *function, uint32_t shared_bytes,
-		      bool any_size)
+CUresult fgv_cuda_allow_clusters(struct cuda *cuda, struct fgv_gpu_function *function,
+				 uint32_t shared_bytes, bool any_size)
 {
 	CUresult status = fgv_cuda_allow_shared(cuda, function, shared_bytes);
 
@@ -72,7 +71,7 @@ CUresult fgv_cuda_launch_clusters(struct fgv_gpu *gpu, struct fgv_gpu_function *
 	stream = stream_of(cuda, stream);
 	status = fgv_cuda_before_work(cuda, stream);
 	if (status == CUDA_SUCCESS)
-		status = allow(cuda, function, shared_bytes, how->any_size);
+		status = fgv_cuda_allow_clusters(cuda, function, shared_bytes, how->any_size);
 	if (status != CUDA_SUCCESS)
 		return status;
 	describe(grid, block, shared_bytes, how, &extended);
@@ -87,7 +86,7 @@ CUresult fgv_cuda_clusters_active(struct fgv_gpu *gpu, struct fgv_gpu_function *
 {
 	struct cuda *cuda = cuda_of(gpu);
 	struct extended extended;
-	CUresult status = allow(cuda, function, shared_bytes, how->any_size);
+	CUresult status = fgv_cuda_allow_clusters(cuda, function, shared_bytes, how->any_size);
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -102,7 +101,7 @@ CUresult fgv_cuda_clusters_largest(struct fgv_gpu *gpu, struct fgv_gpu_function 
 	const struct fgv_gpu_clusters how = {.any_size = any_size};
 	struct cuda *cuda = cuda_of(gpu);
 	struct extended extended;
-	CUresult status = allow(cuda, function, shared_bytes, any_size);
+	CUresult status = fgv_cuda_allow_clusters(cuda, function, shared_bytes, any_size);
 
 	if (status != CUDA_SUCCESS)
 		return status;

@@ -16,6 +16,12 @@
 #define EVENT_BYTES  256u
 /* A header in a table of the context's. */
 #define TEXTURE_BYTES 64u
+/*
+ * Of a graph, the commands of its launch; its requests' arguments are charged besides. What the
+ * documentation leads one to expect, for tests/gpu/hostile to measure.
+ */
+#define GRAPH_BYTES (64u * 1024)
+#define NODE_BYTES  2048u
 
 /*
  * Where the driver does not tell of an array: rows of so many bytes, and so many of them in each
@@ -42,6 +48,8 @@ void fgv_cuda_costs(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs)
 		.stream = STREAM_BYTES,
 		.event = EVENT_BYTES,
 		.texture = TEXTURE_BYTES,
+		.graph = GRAPH_BYTES,
+		.graph_node = NODE_BYTES,
 		.threads = attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
 			   attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
 	};

@@ -80,6 +80,15 @@
 	X(event_query, cuEventQuery)                                                               \
 	X(event_sync, cuEventSynchronize)                                                          \
 	X(stream_sync, cuStreamSynchronize)                                                        \
+	X(graph_create, cuGraphCreate)                                                             \
+	X(graph_add_node, cuGraphAddNode)                                                          \
+	X(graph_set_attribute, cuGraphKernelNodeSetAttribute)                                      \
+	X(graph_instantiate, cuGraphInstantiateWithFlags)                                          \
+	X(graph_set_node, cuGraphExecNodeSetParams)                                                \
+	X(graph_set_enabled, cuGraphNodeSetEnabled)                                                \
+	X(graph_launch, cuGraphLaunch)                                                             \
+	X(graph_exec_destroy, cuGraphExecDestroy)                                                  \
+	X(graph_destroy, cuGraphDestroy)                                                           \
 	X(context_sync, cuCtxSynchronize)                                                          \
 	X(limit_get, cuCtxGetLimit)                                                                \
 	X(limit_set, cuCtxSetLimit)

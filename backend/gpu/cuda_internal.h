@@ -40,6 +40,7 @@ struct cuda {
 	struct fgv_gpu base;
 	const struct fgv_cuda_driver *driver;
 	CUdevice device;
+	CUcontext context;
 	struct fgv_gpu_stream legacy; /* head of the ring of streams */
 	struct pooled_event *free_events;
 	struct garbage *garbage;
@@ -87,9 +88,11 @@ void fgv_cuda_flush_event(struct cuda *cuda, CUevent event);
 /* The GPU's compute capability, as 90. */
 unsigned fgv_cuda_sm(struct cuda *cuda);
 
-/* Lets a kernel have so much dynamic shared memory. */
+/* Lets a kernel have so much dynamic shared memory; and clusters of such a size. */
 CUresult fgv_cuda_allow_shared(struct cuda *cuda, struct fgv_gpu_function *function,
 			       uint32_t shared_bytes);
+CUresult fgv_cuda_allow_clusters(struct cuda *cuda, struct fgv_gpu_function *function,
+				 uint32_t shared_bytes, bool any_size);
 
 /* The rows of the table that live in other files. */
 CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
@@ -144,6 +147,12 @@ CUresult fgv_cuda_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *arra
 CUresult fgv_cuda_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
 CUresult fgv_cuda_texture_linear_width(struct fgv_gpu *gpu, CUarray_format format,
 				       unsigned channels, size_t *texels);
+CUresult fgv_cuda_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
+			       uint32_t count, struct fgv_gpu_graph **graph);
+CUresult fgv_cuda_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph, uint32_t number);
+CUresult fgv_cuda_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
+			       struct fgv_gpu_stream *stream);
+CUresult fgv_cuda_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
 CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 			       unsigned *capabilities);
 

@@ -26,6 +26,7 @@ struct fgv_gpu_array; /* also one with mipmap levels, and a level of one */
 struct fgv_gpu_module;
 struct fgv_gpu_function;
 struct fgv_gpu_fence;
+struct fgv_gpu_graph; /* ready to be launched */
 
 /* Which device, and how it is opened. */
 struct fgv_gpu_config {
@@ -56,13 +57,48 @@ struct fgv_gpu_clusters {
 	CUclusterSchedulingPolicy policy;
 };
 
+/* What a node of a graph does. */
+enum fgv_gpu_node_kind {
+	FGV_GPU_NODE_NOTHING,
+	FGV_GPU_NODE_KERNEL,
+	FGV_GPU_NODE_COPY,
+	FGV_GPU_NODE_FILL,
+};
+
+struct fgv_gpu_node {
+	enum fgv_gpu_node_kind kind;
+	bool is_disabled; /* it keeps its place and does nothing */
+	uint32_t before_count;
+	uint32_t *before; /* numbers of the nodes that it waits for, all smaller than its own */
+	union {
+		struct {
+			struct fgv_gpu_function *function;
+			uint32_t grid[3], block[3], shared_bytes;
+			bool in_clusters; /* @how says more than whether it is cooperative */
+			struct fgv_gpu_clusters how;
+			void **params;
+		} kernel;
+		CUDA_MEMCPY3D
+			copy; /* without arrays; @srcDevice and @dstDevice are device memory */
+		struct {
+			uint64_t address;
+			size_t pitch; /* where there are rows */
+			uint32_t value;
+			unsigned width; /* of an element, 1, 2 or 4 bytes */
+			size_t count, rows;
+		} fill;
+	};
+};
+
 /* What things take of the device's memory, in bytes, where that does not depend on more. */
 struct fgv_gpu_costs {
 	uint64_t granule; /* memory is taken in blocks of so much, on such a boundary */
 	uint64_t stream;
 	uint64_t event;
 	uint64_t texture;
-	uint64_t threads; /* at most at once; each of them has its local memory */
+	uint64_t graph;
+	uint64_t graph_node; /* of each of its nodes, but for a kernel's arguments */
+	uint64_t threads;    /* at most at once; each of them has its local memory */
 };
 
 /* What a module takes of it. */
@@ -246,6 +282,23 @@ struct fgv_gpu_ops {
 	CUresult (*event_query)(struct fgv_gpu *gpu, struct fgv_gpu_event *event);
 	CUresult (*event_elapsed)(struct fgv_gpu *gpu, struct fgv_gpu_event *start,
 				  struct fgv_gpu_event *end, float *ms);
+
+	/*
+	 * A graph of @count nodes, to be launched as often as wanted: the launches are done one
+	 * after another, in whatever streams. @nodes are the caller's, and stay where they are as
+	 * long as the graph does.
+	 */
+	CUresult (*graph_create)(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
+				 uint32_t count, struct fgv_gpu_graph **graph);
+	/*
+	 * Node @number has been changed in place, its edges excepted; what was launched is done as
+	 * it was. Where the GPU can't follow, the graph is of no more use, and is made anew.
+	 */
+	CUresult (*graph_update)(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph, uint32_t number);
+	CUresult (*graph_launch)(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
+				 struct fgv_gpu_stream *stream);
+	/* Waits for nothing: what was launched is still done. */
+	CUresult (*graph_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
 
 	/*
 	 * A fence passes when what is queued now in a stream (or, with _all, in every

@@ -163,6 +163,8 @@ static void soft_costs(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs)
 		.stream = 256,
 		.event = 128,
 		.texture = 256,
+		.graph = 256,
+		.graph_node = 512,
 		.threads = (uint64_t)attribute_of(soft, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
 			   (uint64_t)attribute_of(
 				   soft, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
@@ -516,6 +518,10 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.event_record = soft_event_record,
 	.event_query = soft_event_query,
 	.event_elapsed = soft_event_elapsed,
+	.graph_create = fgv_soft_graph_create,
+	.graph_update = fgv_soft_graph_update,
+	.graph_launch = fgv_soft_graph_launch,
+	.graph_destroy = fgv_soft_graph_destroy,
 	.fence = soft_fence,
 	.fence_all = soft_fence_all,
 	.fence_query = soft_fence_query,

@@ -58,6 +58,12 @@ CUresult fgv_soft_surface_create(struct fgv_gpu *gpu, struct fgv_gpu_array *arra
 CUresult fgv_soft_texture_destroy(struct fgv_gpu *gpu, uint64_t number, bool is_surface);
 CUresult fgv_soft_texture_linear_width(struct fgv_gpu *gpu, CUarray_format format,
 				       unsigned channels, size_t *texels);
+CUresult fgv_soft_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
+			       uint32_t count, struct fgv_gpu_graph **graph);
+CUresult fgv_soft_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph, uint32_t number);
+CUresult fgv_soft_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
+			       struct fgv_gpu_stream *stream);
+CUresult fgv_soft_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
 CUresult fgv_soft_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 			       unsigned *capabilities);
 

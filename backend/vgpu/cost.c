@@ -14,6 +14,11 @@ static uint32_t within(double ns)
 	return ns < NS_MIN ? NS_MIN : ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
 }
 
+uint32_t fgv_cost_within(uint64_t ns)
+{
+	return ns ? within((double)ns) : 0;
+}
+
 void fgv_cost_learn_first(struct fgv_costs *costs, uint16_t place, uint64_t others_ns,
 			  uint64_t measured_ns)
 {

@@ -28,6 +28,9 @@ static inline uint16_t fgv_cost_place(uint32_t kind, uint64_t size)
 	return (uint16_t)((kind * 0x9e3779b1u + magnitude * 0x85ebca6bu) >> 22);
 }
 
+/* @ns as a table has it; 0 stays what was never measured. */
+uint32_t fgv_cost_within(uint64_t ns);
+
 /*
  * A request of @place, which was never measured, took @measured_ns together with others whose
  * predicted cost was @others_ns.

@@ -36,8 +36,8 @@ void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_in
 /* --- One request ------------------------------------------------------------- */
 
 /* Of what can be there at once by the number of threads alone: registers only make it less. */
-static uint32_t share_of(const struct fgv_forecast *forecast, const uint32_t grid[3],
-			 const uint32_t block[3])
+uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
+			    const uint32_t block[3])
 {
 	uint64_t threads = fgv_align_up(fgv_max_u64(fgv_extent(block), 1), WARP);
 	uint64_t each = fgv_min_u64(fgv_max_u64(forecast->processor_threads / threads, 1),
@@ -124,7 +124,7 @@ void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *
 		struct fgv_launch_request launch;
 
 		memcpy(&launch, message, sizeof(launch));
-		expected->piece.share = share_of(forecast, launch.grid, launch.block);
+		expected->piece.share = fgv_forecast_share(forecast, launch.grid, launch.block);
 	}
 }
 
@@ -163,8 +163,20 @@ uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request 
 	return more_ns;
 }
 
+static bool foresee_graph(struct fgv_session *session, struct fgv_request *request,
+			  const uint8_t *message)
+{
+	const struct fgv_object *graph = object_at(
+		session, FGV_KIND_GRAPH, message, offsetof(struct fgv_graph_launch_request, graph));
+
+	if (graph)
+		fgv_graph_tell(graph, request);
+	return graph;
+}
+
 /* What a handler would say of @request; false: it takes the handler to know. */
-static bool foresee(struct fgv_request *request, const uint8_t *message, uint32_t len)
+static bool foresee(struct fgv_session *session, struct fgv_request *request,
+		    const uint8_t *message, uint32_t len)
 {
 	uint32_t fixed = fgv_op_infos[request->op].request_len;
 	union {
@@ -198,6 +210,8 @@ static bool foresee(struct fgv_request *request, const uint8_t *message, uint32_
 	case FGV_OP_FILL:
 		request->amount = as.fill.count * as.fill.width;
 		return true;
+	case FGV_OP_GRAPH_LAUNCH:
+		return foresee_graph(session, request, message);
 	case FGV_OP_EVENT_RECORD:
 	case FGV_OP_STREAM_WAIT_EVENT:
 		return true;
@@ -213,7 +227,7 @@ bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *re
 	struct fgv_request guess = *request;
 	struct fgv_expected expected;
 
-	if (overlap->is_serial || !foresee(&guess, message, len))
+	if (overlap->is_serial || !foresee(session, &guess, message, len))
 		return false;
 	fgv_forecast_expect(session, &guess, message, &expected);
 	return !expected.is_first && fgv_overlap_with(overlap, &expected.piece) <= overlap->ends_ns;

@@ -35,6 +35,10 @@ struct fgv_expected {
 void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_info *info,
 		       uint64_t unknown_ns);
 
+/* What part of the GPU a kernel fills, by the number of its threads: 1 to FGV_SHARE_ALL. */
+uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
+			    const uint32_t block[3]);
+
 /* What @request will take, whose handler has run: its subject and amount are known. */
 void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *request,
 			 const uint8_t *message, struct fgv_expected *expected);

@@ -307,6 +307,7 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 		fgv_session_remove(session, object);
 		return status;
 	}
+	object->function.module = in->module;
 	object->function.next = in->module->module.functions;
 	in->module->module.functions = object;
 	out->function = object->handle;

@@ -24,6 +24,7 @@
 #define FGV_EVENTS_MAX	  65536
 #define FGV_ARRAYS_MAX	  65536
 #define FGV_TEXTURES_MAX  65536
+#define FGV_GRAPHS_MAX	  16384
 
 struct fgv_object {
 	enum fgv_kind kind;
@@ -38,6 +39,7 @@ struct fgv_object {
 		} module;
 		struct {
 			struct fgv_gpu_function *gpu;
+			struct fgv_object *module;
 			struct fgv_object *next; /* of the same module */
 			uint32_t param_count;
 			uint32_t args_len;    /* of all parameters, each padded to 8 */
@@ -56,11 +58,12 @@ struct fgv_object {
 			uint64_t number; /* what kernels get */
 			bool is_surface;
 		} texture;
+		struct fgv_graph *graph;
 	};
 	bool is_blocking; /* a stream that waits for the legacy one */
 	uint64_t ends_ns; /* of a stream, its work; of an event, what it was recorded behind
 			     (overlap.h) */
-	/* Marks of stall.h, on streams and events; on events alone. */
+	/* Marks of stall.h, on streams, events and graphs; on events alone. */
 	uint64_t stalled;
 	uint64_t awaited;
 };

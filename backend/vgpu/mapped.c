@@ -111,6 +111,7 @@ struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t add
 		return NULL;
 	RB_REMOVE(fgv_mapped_tree, &mapped->ranges, found);
 	mapped->count--;
+	mapped->taken++;
 	return found;
 }
 

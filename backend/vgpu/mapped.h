@@ -22,6 +22,7 @@ RB_HEAD(fgv_mapped_tree, fgv_mapped_range);
 struct fgv_mapped {
 	struct fgv_mapped_tree ranges;
 	uint32_t count;
+	uint64_t taken; /* ranges in all, so far */
 };
 
 void fgv_mapped_init(struct fgv_mapped *mapped);

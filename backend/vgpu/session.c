@@ -67,8 +67,8 @@ static bool goes_with_another(const struct fgv_object *object)
 /* Functions go with their modules, levels with their arrays. */
 static void remove_all(struct fgv_session *session)
 {
-	static const enum fgv_kind kinds[] = {FGV_KIND_MODULE, FGV_KIND_EVENT, FGV_KIND_STREAM,
-					      FGV_KIND_TEXTURE, FGV_KIND_ARRAY};
+	static const enum fgv_kind kinds[] = {FGV_KIND_GRAPH,  FGV_KIND_MODULE,	 FGV_KIND_EVENT,
+					      FGV_KIND_STREAM, FGV_KIND_TEXTURE, FGV_KIND_ARRAY};
 	struct fgv_object *object;
 
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(kinds); i++) {
@@ -89,6 +89,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_waits_fini(session);
 	fgv_loans_fini(session);
 	remove_all(session);
+	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);
 	fgv_handles_fini(&session->handles);
 	fgv_quota_fini(&session->quota);
@@ -148,6 +149,8 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	case FGV_KIND_TEXTURE:
 		return gpu->ops->texture_destroy(gpu, object->texture.number,
 						 object->texture.is_surface);
+	case FGV_KIND_GRAPH:
+		return fgv_graph_destroy(session, object->graph);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }

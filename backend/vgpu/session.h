@@ -12,6 +12,7 @@
 #include "backend/shared.h"
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/gate.h"
+#include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
@@ -63,10 +64,11 @@ struct fgv_session {
 	struct fgv_held held;
 	struct fgv_stall stall;
 	struct fgv_room room;
+	struct fgv_graphs graphs;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	struct fgv_charge context;
-	uint32_t local_bytes; /* of a thread, that the GPU has for all that may run at once */
+	uint32_t local_bytes;	    /* of a thread, that the GPU has for all that may run at once */
 	uint64_t image_bytes;	    /* of the modules that are loaded */
 	uint64_t param_sizes_bytes; /* of the functions that have handles */
 	unsigned complaints;	    /* about modules, in the log */

@@ -127,18 +127,48 @@ static bool is_any_event_marked(struct fgv_session *session, uint16_t op, const 
 	return false;
 }
 
-/* What has neither stream nor event has to do with all work before it. */
+/* Where operations on graphs have theirs. */
+static bool graph_offset(uint16_t op, size_t *off)
+{
+	switch (op) {
+	case FGV_OP_GRAPH_UPDATE:
+		*off = offsetof(struct fgv_graph_update_request, graph);
+		return true;
+	case FGV_OP_GRAPH_LAUNCH:
+		*off = offsetof(struct fgv_graph_launch_request, graph);
+		return true;
+	case FGV_OP_GRAPH_DESTROY:
+		*off = offsetof(struct fgv_graph_destroy_request, graph);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is done with a graph is done in its order, whatever the streams of its launches. */
+static bool is_graph_marked(struct fgv_session *session, const uint8_t *message, uint32_t len,
+			    size_t off)
+{
+	struct fgv_object *graph;
+
+	return find_object(session, FGV_KIND_GRAPH, message, len, off, &graph) &&
+	       graph->stalled == session->stall.generation;
+}
+
+/* What has no stream, event or graph has to do with all work before it. */
 static bool must_wait(struct fgv_session *session, uint16_t op, const uint8_t *message,
 		      uint32_t len)
 {
 	const struct fgv_op_info *info = fgv_held_info(op);
 	struct fgv_object *stream;
-	size_t offs[2];
+	size_t offs[2], off;
+	bool has_graph = graph_offset(op, &off);
 
-	if (is_any_event_marked(session, op, message, len))
+	if (is_any_event_marked(session, op, message, len) ||
+	    (has_graph && is_graph_marked(session, message, len, off)))
 		return true;
 	if (info->stream_off == FGV_OP_NO_STREAM)
-		return info->name && !event_offsets(op, offs) &&
+		return info->name && !event_offsets(op, offs) && !has_graph &&
 		       (session->stall.func_count || session->stall.earlier);
 	return find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &stream) &&
 	       is_stream_marked(&session->stall, stream);
@@ -168,10 +198,13 @@ static void mark_request(struct fgv_session *session, const struct fgv_request *
 	const struct fgv_op_info *info = fgv_held_info(request->op);
 	struct fgv_stall *stall = &session->stall;
 	struct fgv_object *object;
-	size_t offs[2];
+	size_t offs[2], off;
 
 	if (info->call)
 		stall->lane_marks[request->lane] = stall->generation;
+	if (graph_offset(request->op, &off) &&
+	    find_object(session, FGV_KIND_GRAPH, message, len, off, &object))
+		object->stalled = stall->generation;
 	if (info->work && info->stream_off != FGV_OP_NO_STREAM &&
 	    find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &object))
 		mark_stream(stall, object);

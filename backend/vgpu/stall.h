@@ -8,7 +8,8 @@
  * same request says that the last one has returned. So the host never calls the guest.
  *
  * What has to wait is found by marks: a stream is marked while a function is in it, or a
- * request that waits; an event, while its record or a wait for it does. Marks are good for
+ * request that waits; an event, while its record or a wait for it does; a graph, while a launch or
+ * a change of it does. Marks are good for
  * one generation: when a function returns, they are made anew from what still waits.
  *
  * Threads: the dispatcher's.

@@ -56,6 +56,7 @@ static void teardown(void)
 {
 	drop_all(FGV_KIND_STREAM);
 	drop_all(FGV_KIND_EVENT);
+	drop_all(FGV_KIND_GRAPH);
 	fgv_handles_fini(&session.handles);
 }
 
@@ -279,6 +280,74 @@ START_TEST(nothing_fits_beside_on_a_serial_gpu)
 }
 END_TEST
 
+/* --- Graphs ----------------------------------------------------------------------- */
+
+/* Kernels of function 7, each with this many blocks, and the node that they wait for; -1: none. */
+static uint64_t predict(uint32_t blocks, const int *before, uint32_t count, uint32_t disabled)
+{
+	struct fgv_graph_kept kept[8] = {0};
+	struct fgv_gpu_node nodes[8] = {0};
+	struct fgv_graph graph = {.count = count, .nodes = nodes, .kept = kept};
+	uint32_t waits[8];
+
+	for (uint32_t i = 0; i < count; i++) {
+		waits[i] = (uint32_t)before[i];
+		nodes[i] = (struct fgv_gpu_node){
+			.kind = FGV_GPU_NODE_KERNEL,
+			.is_disabled = i == disabled,
+			.before_count = before[i] >= 0,
+			.before = &waits[i],
+			.kernel = {.grid = {blocks, 1, 1}, .block = {256, 1, 1}},
+		};
+		kept[i].kind = 7;
+		kept[i].amount = blocks * 256ull;
+	}
+	return fgv_graph_predict_ns(&graph, &session.gate.forecast);
+}
+
+/* Small ones side by side take as long as the longest way; large ones as long as all of them. */
+START_TEST(graph_takes_its_longest_way_or_all_of_the_gpu)
+{
+	const int chain[] = {-1, 0, 1, 2}, branches[] = {-1, 0, -1, 2};
+	uint64_t full = MS;
+
+	ck_assert_uint_eq(predict(1, chain, 4, 8), 0);
+	learn(1, MS);
+	ck_assert_uint_eq(predict(1, chain, 4, 8), 4 * MS);
+	ck_assert_uint_eq(predict(1, chain, 4, 1), 3 * MS);
+	ck_assert_uint_eq(predict(1, branches, 4, 8), 2 * MS);
+	learn(132 * 8, full);
+	ck_assert_uint_eq(predict(132 * 8, branches, 4, 8), 4 * full + 1);
+	overlap->is_serial = true;
+	ck_assert_uint_eq(predict(1, branches, 4, 8), 4 * MS + 1);
+}
+END_TEST
+
+/* By what it took before, as a kernel; one that was never measured goes alone. */
+START_TEST(graph_fits_where_it_is_known_to)
+{
+	struct fgv_object *object = add(FGV_KIND_GRAPH);
+	struct fgv_graph graph = {.count = 3};
+	struct fgv_graph_launch_request message = {object->handle, streams[1]->handle};
+	struct fgv_request request = {.op = FGV_OP_GRAPH_LAUNCH}, told;
+
+	object->graph = &graph;
+	learn(132 * 8, 2 * MS);
+	let(streams[0], 132 * 8);
+	memcpy(session.message, &message, sizeof(message));
+	ck_assert(!fgv_forecast_fits(&session, &request, session.message, sizeof(message)));
+	fgv_graph_tell(object, &told);
+	fgv_cost_learn_first(&session.gate.forecast.costs,
+			     fgv_cost_place(told.subject, told.amount), 0, MS);
+	ck_assert(!fgv_forecast_fits(&session, &request, session.message, sizeof(message)));
+	put_small(streams[2], 9 * MS);
+	ck_assert(fgv_forecast_fits(&session, &request, session.message, sizeof(message)));
+	message.graph++;
+	memcpy(session.message, &message, sizeof(message));
+	ck_assert(!fgv_forecast_fits(&session, &request, session.message, sizeof(message)));
+}
+END_TEST
+
 /* Whatever a guest sends is a number. */
 START_TEST(hostile_sizes)
 {
@@ -320,6 +389,8 @@ static TCase *cases(void)
 	tcase_add_test(tests, copy_fits_beside_a_kernel);
 	tcase_add_test(tests, copy_on_the_device_is_computing);
 	tcase_add_test(tests, nothing_fits_beside_on_a_serial_gpu);
+	tcase_add_test(tests, graph_takes_its_longest_way_or_all_of_the_gpu);
+	tcase_add_test(tests, graph_fits_where_it_is_known_to);
 	tcase_add_test(tests, hostile_sizes);
 	return tests;
 }

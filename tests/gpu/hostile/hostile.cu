@@ -6,6 +6,7 @@
  *	local BYTES		a kernel whose threads have BYTES of local memory each
  *	arrays LAYERS		arrays of LAYERS layers of 512 texels, until one is refused
  *	streams, events		until one is refused, or there are MANY
+ *	graphs			200 of 1,000 kernels
  *	limits STEPS		a limit raised, and lowered in STEPS by a byte; then memory
  *	fragments BYTES		allocations of BYTES, of which one in each 2 MiB stays; then memory
  *	memory			memory, until it is refused
@@ -249,6 +250,45 @@ static int events()
 	return hold(count, status);
 }
 
+/* Graphs of 1,000 kernels, each with its arguments, that have been launched. */
+__global__ void nothing(int)
+{
+}
+
+static cudaError_t make_graph()
+{
+	cudaGraphNode_t node, *before = nullptr;
+	cudaGraphExec_t ready;
+	cudaGraph_t graph;
+	cudaError_t status = cudaGraphCreate(&graph, 0);
+
+	for (int i = 0; i < 1000 && status == cudaSuccess; i++) {
+		void *args[] = {&i};
+		cudaKernelNodeParams params = {};
+
+		params.func = (void *)nothing;
+		params.gridDim = params.blockDim = dim3(1);
+		params.kernelParams = args;
+		status = cudaGraphAddKernelNode(&node, graph, before, before ? 1 : 0, &params);
+		before = &node;
+	}
+	if (status == cudaSuccess)
+		status = cudaGraphInstantiate(&ready, graph, 0);
+	cudaGraphDestroy(graph);
+	return status == cudaSuccess ? cudaGraphLaunch(ready, 0) : status;
+}
+
+static int graphs()
+{
+	unsigned long long count = 0;
+	cudaError_t status = cudaSuccess;
+
+	while (count < 200 && (status = make_graph()) == cudaSuccess)
+		count++;
+	cudaDeviceSynchronize();
+	return hold(count, status);
+}
+
 /* --- The neighbour ---------------------------------------------------------------- */
 
 __global__ void work(float *out, int turns)
@@ -309,6 +349,8 @@ int main(int argc, char **argv)
 		return streams();
 	if (word == "events")
 		return events();
+	if (word == "graphs")
+		return graphs();
 	if (word == "limits")
 		return limits((unsigned long long)first);
 	if (word == "fragments")

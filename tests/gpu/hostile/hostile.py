@@ -41,11 +41,12 @@ WAYS = {
     "arrays of small layers": (("arrays", 2048), ("arrays", 2048)),
     "streams": (("streams",), ("streams",)),
     "events": (("events",), ("events",)),
+    "graphs": (("graphs",), ("graphs",)),
     "limits": (("limits", 2000), ("limits", 94209)),
     "fragments": (("fragments", 1 << 10), ("fragments", 64 << 10)),
 }
 # These are few enough to be let, where they fit.
-MAY_BE_LET = ("streams", "events")
+MAY_BE_LET = ("streams", "events", "graphs")
 
 STORMS = {
     "large variables": ("storm", SECONDS, 1 << 30),

@@ -1,0 +1,306 @@
+/*
+ * Graphs: their nodes, and the GPU's graph that is made of them.
+ */
+#include "backend/vgpu/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+
+/* --- Parts --------------------------------------------------------------------- */
+
+void fgv_graphs_drop_parts(struct fgv_graphs *graphs, uint32_t lane)
+{
+	struct fgv_graph_parts *parts = &graphs->parts[lane];
+
+	graphs->parts_bytes -= parts->room;
+	free(parts->bytes);
+	*parts = (struct fgv_graph_parts){0};
+}
+
+void fgv_graphs_fini(struct fgv_graphs *graphs)
+{
+	for (uint32_t i = 0; i < FGV_LANES_MAX; i++)
+		fgv_graphs_drop_parts(graphs, i);
+}
+
+static CUresult grow(struct fgv_graphs *graphs, struct fgv_graph_parts *parts, uint64_t len)
+{
+	uint64_t room = fgv_max_u64(2 * parts->room, parts->len + len);
+	uint8_t *grown;
+
+	if (parts->len + len <= parts->room)
+		return CUDA_SUCCESS;
+	if (graphs->parts_bytes - parts->room + room > FGV_GRAPH_TEXT_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	grown = realloc(parts->bytes, room);
+	if (!grown)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	graphs->parts_bytes += room - parts->room;
+	parts->bytes = grown;
+	parts->room = room;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_graphs_add_part(struct fgv_graphs *graphs, uint32_t lane, uint64_t offset,
+			     const void *text, uint32_t len)
+{
+	struct fgv_graph_parts *parts = &graphs->parts[lane];
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
+
+	if (!offset)
+		fgv_graphs_drop_parts(graphs, lane);
+	if (offset == parts->len)
+		status = grow(graphs, parts, len);
+	if (status != CUDA_SUCCESS) {
+		fgv_graphs_drop_parts(graphs, lane);
+		return status;
+	}
+	if (len > 0)
+		memcpy(parts->bytes + parts->len, text, len);
+	parts->len += len;
+	return CUDA_SUCCESS;
+}
+
+/* --- Nodes --------------------------------------------------------------------- */
+
+static bool fits(const struct fgv_graphs *graphs, uint64_t len, uint32_t count)
+{
+	return count <= FGV_GRAPH_NODES_MAX && count <= FGV_GRAPHS_NODES_MAX - graphs->nodes &&
+	       len <= FGV_GRAPH_TEXT_MAX - fgv_min_u64(graphs->kept_bytes, FGV_GRAPH_TEXT_MAX);
+}
+
+static bool copies_host_memory(const struct fgv_gpu_node *node)
+{
+	return node->kind == FGV_GPU_NODE_COPY && (node->copy.srcMemoryType == CU_MEMORYTYPE_HOST ||
+						   node->copy.dstMemoryType == CU_MEMORYTYPE_HOST);
+}
+
+/* Puts a node in the place of another, or of none, which the caller is to drop; counts it. */
+static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint32_t number,
+		     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
+{
+	session->graphs.kept_bytes += kept->bytes - graph->kept[number].bytes;
+	graph->bytes += kept->bytes - graph->kept[number].bytes;
+	graph->kernels -= graph->nodes[number].kind == FGV_GPU_NODE_KERNEL;
+	graph->kernels += node->kind == FGV_GPU_NODE_KERNEL;
+	graph->uses_host |= copies_host_memory(node);
+	graph->nodes[number] = *node;
+	graph->kept[number] = *kept;
+}
+
+static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
+			 struct fgv_graph_text text)
+{
+	for (uint32_t i = 0; i < graph->count; i++) {
+		struct fgv_graph_kept kept;
+		struct fgv_gpu_node node;
+		uint32_t number;
+		CUresult status = fgv_graph_text_next(session, &text, i + 1, &number, &node, &kept);
+
+		if (status != CUDA_SUCCESS)
+			return status;
+		put_node(session, graph, number, &node, &kept);
+		if (number != i)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return text.left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult make(struct fgv_session *session, struct fgv_graph *graph,
+		     struct fgv_graph_text text)
+{
+	CUresult status;
+
+	graph->nodes = calloc((size_t)graph->count + 1, sizeof(*graph->nodes));
+	graph->kept = calloc((size_t)graph->count + 1, sizeof(*graph->kept));
+	if (!graph->nodes || !graph->kept)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	graph->mapped_taken = session->mapped.taken;
+	status = read_all(session, graph, text);
+	if (status != CUDA_SUCCESS)
+		return status;
+	return session->gpu->ops->graph_create(session->gpu, graph->nodes, graph->count,
+					       &graph->gpu);
+}
+
+CUresult fgv_graph_make(struct fgv_session *session, const void *text, uint64_t len, uint32_t count,
+			struct fgv_graph **graph)
+{
+	struct fgv_graph *made;
+	CUresult status;
+
+	if (count > len / sizeof(struct fgv_graph_node))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!fits(&session->graphs, len, count))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->count = count;
+	session->graphs.nodes += count;
+	status = make(session, made, (struct fgv_graph_text){text, len});
+	if (status == CUDA_SUCCESS)
+		*graph = made;
+	else
+		fgv_graph_destroy(session, made);
+	return status;
+}
+
+CUresult fgv_graph_destroy(struct fgv_session *session, struct fgv_graph *graph)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	if (graph->gpu)
+		status = session->gpu->ops->graph_destroy(session->gpu, graph->gpu);
+	for (uint32_t i = 0; graph->nodes && graph->kept && i < graph->count; i++)
+		fgv_graph_text_drop(session, &graph->nodes[i], &graph->kept[i]);
+	session->graphs.nodes -= graph->count;
+	session->graphs.kept_bytes -= graph->bytes;
+	free(graph->nodes);
+	free(graph->kept);
+	free(graph);
+	return status;
+}
+
+/* --- Changes ------------------------------------------------------------------- */
+
+static CUresult drop_gpu(struct fgv_session *session, struct fgv_graph *graph)
+{
+	struct fgv_gpu_graph *gpu = graph->gpu;
+
+	graph->gpu = NULL;
+	return gpu ? session->gpu->ops->graph_destroy(session->gpu, gpu) : CUDA_SUCCESS;
+}
+
+/* The GPU's graph follows, or goes, before what the node was made of does. */
+static void follow(struct fgv_session *session, struct fgv_graph *graph, uint32_t number)
+{
+	if (graph->gpu && session->gpu->ops->graph_update(session->gpu, graph->gpu, number))
+		drop_gpu(session, graph);
+}
+
+/* One node of an update; what waits for what stays. */
+static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph,
+			    struct fgv_graph_text *text)
+{
+	struct fgv_graph_kept kept, old_kept;
+	struct fgv_gpu_node node, old;
+	uint32_t number;
+	CUresult status = fgv_graph_text_next(session, text, graph->count, &number, &node, &kept);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (node.before_count || !fits(&session->graphs, kept.bytes, 0)) {
+		status = node.before_count ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+		fgv_graph_text_drop(session, &node, &kept);
+		return status;
+	}
+	old = graph->nodes[number];
+	old_kept = graph->kept[number];
+	node.before = old.before;
+	node.before_count = old.before_count;
+	old.before = NULL;
+	put_node(session, graph, number, &node, &kept);
+	follow(session, graph, number);
+	fgv_graph_text_drop(session, &old, &old_kept);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
+			  uint64_t len)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	struct fgv_graph_text left = {text, len};
+	CUresult status = CUDA_SUCCESS;
+
+	if (!graph->gpu)
+		return CUDA_ERROR_INVALID_VALUE;
+	while (left.left > 0 && status == CUDA_SUCCESS)
+		status = change_node(session, graph, &left);
+	/* What the GPU does not change in place is made anew. */
+	if (status == CUDA_SUCCESS && !graph->gpu)
+		return gpu->ops->graph_create(gpu, graph->nodes, graph->count, &graph->gpu);
+	if (status != CUDA_SUCCESS)
+		drop_gpu(session, graph);
+	return status;
+}
+
+/* --- Launches ------------------------------------------------------------------ */
+
+/* Memory that was taken away may be somebody else's in this process by now. */
+static bool has_its_memory(const struct fgv_session *session, struct fgv_graph *graph)
+{
+	if (!graph->uses_host || graph->mapped_taken == session->mapped.taken)
+		return true;
+	for (uint32_t i = 0; i < graph->count; i++) {
+		if (!fgv_graph_text_is_mapped(session, &graph->nodes[i]))
+			return false;
+	}
+	graph->mapped_taken = session->mapped.taken;
+	return true;
+}
+
+CUresult fgv_graph_launch(struct fgv_session *session, struct fgv_graph *graph,
+			  struct fgv_gpu_stream *stream)
+{
+	if (!graph->gpu || !has_its_memory(session, graph))
+		return CUDA_ERROR_INVALID_VALUE;
+	return session->gpu->ops->graph_launch(session->gpu, graph->gpu, stream);
+}
+
+/* Graphs have costs of their own beside those of functions, whose handles are other numbers. */
+void fgv_graph_tell(const struct fgv_object *object, struct fgv_request *request)
+{
+	request->subject = ~object->handle;
+	request->amount = object->graph->count;
+}
+
+/* --- What it will take --------------------------------------------------------- */
+
+/* Without a kind it does nothing, and so it does while it is disabled. */
+static bool does_nothing(const struct fgv_graph *graph, uint32_t number)
+{
+	return graph->nodes[number].kind == FGV_GPU_NODE_NOTHING ||
+	       graph->nodes[number].is_disabled;
+}
+
+static uint64_t begin_of(const struct fgv_graph *graph, uint32_t number)
+{
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+	uint64_t begin_ns = 0;
+
+	for (uint32_t i = 0; i < node->before_count; i++)
+		begin_ns = fgv_max_u64(begin_ns, graph->kept[node->before[i]].ends_ns);
+	return begin_ns;
+}
+
+static uint32_t share_of(const struct fgv_forecast *forecast, const struct fgv_gpu_node *node)
+{
+	if (node->kind != FGV_GPU_NODE_KERNEL)
+		return FGV_SHARE_ALL;
+	return fgv_forecast_share(forecast, node->kernel.grid, node->kernel.block);
+}
+
+uint64_t fgv_graph_predict_ns(struct fgv_graph *graph, const struct fgv_forecast *forecast)
+{
+	uint64_t all_ns = 1, longest_ns = 0;
+
+	for (uint32_t i = 0; i < graph->count; i++) {
+		struct fgv_graph_kept *kept = &graph->kept[i];
+		uint64_t ns = 0;
+
+		if (!does_nothing(graph, i)) {
+			ns = forecast->costs.ns[fgv_cost_place(kept->kind, kept->amount)];
+			if (!ns)
+				return 0;
+		}
+		kept->ends_ns = begin_of(graph, i) + ns;
+		longest_ns = fgv_max_u64(longest_ns, kept->ends_ns);
+		all_ns += forecast->overlap.is_serial
+				  ? ns
+				  : ns * share_of(forecast, &graph->nodes[i]) / FGV_SHARE_ALL;
+	}
+	return fgv_max_u64(all_ns, longest_ns);
+}

@@ -1,0 +1,48 @@
+/*
+ * The text of graphs (api/wire.h), and what the host keeps of a node. A node's request is decoded
+ * and checked as if it came by itself: its handler runs on a GPU that does nothing but note what
+ * it was asked for.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_GRAPH_TEXT_H
+#define FGV_VGPU_GRAPH_TEXT_H
+
+#include <stdbool.h>
+#include "backend/gpu/gpu_ops.h"
+#include "backend/vgpu/handles.h"
+
+struct fgv_session;
+
+/* Of a node, besides what the GPU gets; all zero: of a node that does nothing. */
+struct fgv_graph_kept {
+	void *storage; /* the request's message, and pointers to its arguments */
+	uint64_t bytes; /* of the message */
+	struct fgv_object *module; /* of a kernel, with a reference */
+	uint32_t kind;		   /* as cost.h has it */
+	uint64_t amount;
+	uint64_t ends_ns; /* by who predicts */
+};
+
+/* Where in a text the reader is. */
+struct fgv_graph_text {
+	const uint8_t *at;
+	uint64_t left;
+};
+
+/*
+ * Reads the next node, which has a number below @limit and waits for nodes with smaller numbers.
+ * CUDA_ERROR_INVALID_VALUE for what is no such node, or the code of the request.
+ */
+CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text *text,
+			     uint32_t limit, uint32_t *number, struct fgv_gpu_node *node,
+			     struct fgv_graph_kept *kept);
+
+/* Gives back what both hold. */
+void fgv_graph_text_drop(struct fgv_session *session, struct fgv_gpu_node *node,
+			 struct fgv_graph_kept *kept);
+
+/* Whether the host memory that @node copies from or to is still the session's. */
+bool fgv_graph_text_is_mapped(const struct fgv_session *session, const struct fgv_gpu_node *node);
+
+#endif
