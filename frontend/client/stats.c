@@ -24,7 +24,14 @@ struct totals {
 static struct {
 	struct fgv_unsupported *unsupported; /* atomic */
 	int forgotten;
+	uint64_t graphs[FGV_STATS_GRAPH_WAYS]; /* atomic */
 } state;
+
+static const char *const graph_ways[FGV_STATS_GRAPH_WAYS] = {
+	[FGV_STATS_GRAPH_HOST] = "host",	 [FGV_STATS_GRAPH_FUNCTION] = "function",
+	[FGV_STATS_GRAPH_PAGEABLE] = "pageable", [FGV_STATS_GRAPH_EVENT] = "event",
+	[FGV_STATS_GRAPH_ARRAY] = "array",	 [FGV_STATS_GRAPH_REFUSED] = "refused",
+};
 
 /* True: that was the first one. */
 static bool count(struct fgv_unsupported *unsupported)
@@ -53,6 +60,11 @@ void fgv_stats_unsupported_quietly(struct fgv_unsupported *unsupported)
 	count(unsupported);
 }
 
+void fgv_stats_graph(enum fgv_stats_graph way)
+{
+	__atomic_fetch_add(&state.graphs[way], 1, __ATOMIC_RELAXED);
+}
+
 void fgv_stats_forget(void)
 {
 	struct fgv_unsupported *each = state.unsupported;
@@ -60,6 +72,7 @@ void fgv_stats_forget(void)
 	for (; each; each = each->next)
 		each->calls = 0;
 	state.unsupported = NULL;
+	memset(state.graphs, 0, sizeof(state.graphs));
 	state.forgotten = 1;
 }
 
@@ -92,6 +105,17 @@ static bool is_counted(const struct totals *totals, int op)
 	return fgv_op_infos[op].name && totals->ops[op].requests;
 }
 
+/* Each way that some graph has gone, as @form has it. */
+static void print_graphs(FILE *out, const char *form)
+{
+	for (int i = 0; i < FGV_STATS_GRAPH_WAYS; i++) {
+		uint64_t count = __atomic_load_n(&state.graphs[i], __ATOMIC_RELAXED);
+
+		if (count)
+			fprintf(out, form, graph_ways[i], count);
+	}
+}
+
 static void print_table(FILE *out, const struct totals *totals)
 {
 	const struct fgv_unsupported *each;
@@ -104,6 +128,7 @@ static void print_table(FILE *out, const struct totals *totals)
 	}
 	fprintf(out, "fairgv: %-20s %12lu %12lu\n", "total", totals->all.requests,
 		totals->all.round_trips);
+	print_graphs(out, "fairgv: graphs, %-12s %12lu\n");
 	each = __atomic_load_n(&state.unsupported, __ATOMIC_ACQUIRE);
 	for (; each; each = each->next)
 		fprintf(out, "fairgv: not supported: %s, %lu calls\n", each->name,
@@ -121,6 +146,7 @@ static void print_words(FILE *out, const struct totals *totals)
 			fprintf(out, "op.%s=%lu,%lu\n", fgv_op_infos[i].name,
 				totals->ops[i].requests, totals->ops[i].round_trips);
 	}
+	print_graphs(out, "graphs.%s=%lu\n");
 	each = __atomic_load_n(&state.unsupported, __ATOMIC_ACQUIRE);
 	for (; each; each = each->next)
 		fprintf(out, "unsupported=%s:%lu\n", each->name,

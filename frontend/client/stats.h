@@ -5,7 +5,9 @@
  *	FAIRGV_STATS=1		a table on stderr at the end of the process
  *	FAIRGV_STATS=/FILE	lines of key=value appended to FILE:
  *				requests=N, round_trips=N, then op.NAME=REQUESTS,ROUND_TRIPS
- *				and unsupported=NAME:CALLS, one of each for every NAME
+ *				and unsupported=NAME:CALLS, one of each for every NAME;
+ *				graphs.WAY=N, how many graphs were instantiated for the
+ *				host, or why not
  *
  * Threads: any.
  */
@@ -25,6 +27,18 @@ struct fgv_unsupported {
 void fgv_stats_unsupported(struct fgv_unsupported *unsupported);
 /* The same without the warning, for what may never be used. */
 void fgv_stats_unsupported_quietly(struct fgv_unsupported *unsupported);
+
+/* Where graphs are launched from: the host has them, or it can't, because of: */
+enum fgv_stats_graph {
+	FGV_STATS_GRAPH_HOST,
+	FGV_STATS_GRAPH_FUNCTION, /* a function of the program's */
+	FGV_STATS_GRAPH_PAGEABLE, /* a copy from or to the program's pageable memory */
+	FGV_STATS_GRAPH_EVENT,
+	FGV_STATS_GRAPH_ARRAY,
+	FGV_STATS_GRAPH_REFUSED, /* the host did not want it */
+	FGV_STATS_GRAPH_WAYS
+};
+void fgv_stats_graph(enum fgv_stats_graph way);
 
 /* Prints what FAIRGV_STATS asks for. At the end of the process. */
 void fgv_stats_print(void);

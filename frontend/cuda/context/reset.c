@@ -6,6 +6,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/limit.h"
+#include "frontend/cuda/graph/exec_host.h"
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/hostmem.h"
@@ -18,6 +19,7 @@
 
 static void give_back(struct fgv_lane *lane)
 {
+	fgv_exec_host_drain(lane);
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
 	fgv_texture_drain(lane);

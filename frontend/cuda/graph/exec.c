@@ -1,6 +1,7 @@
 /*
- * Instantiating and launching graphs. A launch posts what its nodes have recorded, one
- * node after another, into the stream that it is launched in, and waits for nothing; but for
+ * Instantiating and launching graphs. Where the host has built the graph, a launch is one request.
+ * Else it posts what its nodes have recorded, one
+ * node after another, into the stream that it is launched in. It waits for nothing; but for
  * copies between the device and the program's pageable memory, as in a stream.
  *
  * Two launches of one executable graph never overlap: what it is launched in waits for
@@ -14,7 +15,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
-#include "frontend/cuda/graph/exec_priv.h"
+#include "frontend/cuda/graph/exec_host.h"
 #include "frontend/cuda/stream/host_func.h"
 #include "frontend/cuda/stream/stream.h"
 
@@ -27,6 +28,7 @@ static void destroy(struct fgv_exec *exec)
 {
 	struct fgv_object_info info;
 
+	fgv_exec_host_drop(NULL, exec);
 	if (exec->name)
 		fgv_object_destroy(FGV_OBJECT_EXEC, exec->name, &info);
 	fgv_graph_free(exec->graph);
@@ -92,6 +94,22 @@ static CUresult list_uses(struct fgv_exec *exec)
 	return CUDA_SUCCESS;
 }
 
+/* On the host, if it is for it. A graph that does nothing asks for no context. */
+static CUresult build(struct fgv_exec *exec)
+{
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!exec->count)
+		return CUDA_SUCCESS;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = fgv_exec_host_build(lane, exec);
+	fgv_lane_leave(lane);
+	return res;
+}
+
 static CUresult prepare(struct fgv_exec *exec, struct fgv_graph *graph)
 {
 	CUresult res = fgv_graph_copy(graph, false, &exec->graph);
@@ -103,6 +121,9 @@ static CUresult prepare(struct fgv_exec *exec, struct fgv_graph *graph)
 	if (res)
 		return res;
 	res = fgv_graph_has_memory(exec->graph) ? list_uses(exec) : CUDA_SUCCESS;
+	if (res)
+		return res;
+	res = build(exec);
 	if (res)
 		return res;
 	exec->name = fgv_object_create_for(FGV_OBJECT_EXEC, exec);
@@ -196,14 +217,18 @@ static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 		     const struct fgv_graph_place *place)
 {
 	bool auto_free = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-	CUresult res = wait_for_earlier(lane, exec, place->handle);
+	CUresult res = exec->host.is_stale ? fgv_exec_host_refresh(lane, exec) : CUDA_SUCCESS;
 
+	if (!res)
+		res = wait_for_earlier(lane, exec, place->handle);
 	if (!res && exec->use_count)
 		res = fgv_graph_memory_launch(exec->uses, exec->use_count, place, auto_free);
 	if (res)
 		return res;
 	exec->last = *place;
 	exec->was_launched = true;
+	if (exec->host.graph)
+		return fgv_post_graph_launch(lane, exec->host.graph, place->handle);
 	for (uint32_t i = 0; i < exec->count && !res; i++) {
 		if (!exec->order[i]->disabled)
 			res = fgv_records_run(lane, exec->order[i]->work.records, place->handle);
@@ -289,9 +314,10 @@ static void leave_host(struct fgv_exec *exec)
 {
 	struct fgv_lane *lane;
 
-	if ((!exec->was_launched && !exec->event) || fgv_context_enter(&lane))
+	if ((!exec->was_launched && !exec->event && !exec->host.graph) || fgv_context_enter(&lane))
 		return;
 	keep_held(lane, exec);
+	fgv_exec_host_drop(lane, exec);
 	if (exec->event)
 		fgv_post_event_destroy(lane, exec->event);
 	fgv_lane_leave(lane);

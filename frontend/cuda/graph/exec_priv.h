@@ -1,11 +1,12 @@
 /*
- * Graphs that are ready to be launched: a copy of the graph, and the order in which its nodes'
- * requests are posted.
+ * Graphs that are ready to be launched: a copy of the graph, the host's graph that was built of it,
+ * and the order in which its nodes' requests are posted where there is none.
  */
 #ifndef FGV_CUDA_EXEC_PRIV_H
 #define FGV_CUDA_EXEC_PRIV_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/memory/graph_memory.h"
@@ -23,6 +24,11 @@ struct fgv_exec {
 	bool was_launched;
 	struct fgv_graph_place last; /* that it was launched in */
 	uint32_t event;		     /* the host's handle; 0 until needed */
+	struct {
+		uint32_t graph; /* the host's handle; 0: what the nodes do is posted one by one */
+		bool is_stale;	/* some node was changed since */
+	} host;
+	LIST_ENTRY(fgv_exec) hosted; /* with those that have a graph there */
 };
 
 static inline struct fgv_exec *fgv_exec_of(CUgraphExec name)

@@ -38,6 +38,8 @@ struct fgv_node {
 	struct fgv_node **before; /* what it waits for */
 	CUgraphEdgeData *edges;	  /* of each, for what of it: as the program said */
 	uint32_t before_count;
+	uint32_t first, last; /* of what is instantiated: its numbers in the host's graph */
+	bool is_changed;      /* since the host was told what it does */
 	bool disabled;
 	bool marked; /* by who walks through the graph */
 	struct fgv_work work;

@@ -2,7 +2,10 @@
  * Changing what is ready to be launched: nodes of it, or all of them to what another graph does.
  */
 #include "frontend/cuda/graph/exec.h"
-#include "frontend/cuda/graph/exec_priv.h"
+
+#include <string.h>
+
+#include "frontend/cuda/graph/exec_host.h"
 
 /* What was made from node @origin, in @graph or its child graphs. */
 static struct fgv_node *find_copy(const struct fgv_graph *graph, CUgraphNode origin)
@@ -67,20 +70,33 @@ static bool have_same_shape(struct fgv_graph *mine, struct fgv_graph *other,
 	return true;
 }
 
+/* Whether the same is asked of the host by both. */
+static bool do_alike(const struct fgv_record *mine, const struct fgv_record *other)
+{
+	while (mine && other && mine->run == other->run && mine->op == other->op &&
+	       mine->len == other->len && !memcmp(mine->message, other->message, mine->len)) {
+		mine = mine->next;
+		other = other->next;
+	}
+	return !mine && !other;
+}
+
 /* Child graphs stay, as the order has their nodes. */
-static CUresult take_work(const struct fgv_graph *other)
+static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 {
 	struct fgv_work work;
 	CUresult res = CUDA_SUCCESS;
 
 	for (const struct fgv_node *each = other->first; each && !res; each = each->next) {
 		if (each->work.child) {
-			res = take_work(each->work.child);
+			res = take_work(exec, each->work.child);
 			continue;
 		}
 		res = fgv_work_copy(&each->work, &work);
 		if (res)
 			break;
+		if (!do_alike(each->twin->work.records, work.records))
+			fgv_exec_host_note(exec, each->twin);
 		fgv_work_free(&each->twin->work);
 		each->twin->work = work;
 	}
@@ -94,7 +110,7 @@ static CUresult update(struct fgv_exec *exec, struct fgv_graph *mine, struct fgv
 
 	pthread_mutex_lock(&exec->mutex);
 	if (have_same_shape(mine, other, info)) {
-		res = take_work(other);
+		res = take_work(exec, other);
 		info->result = res ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	}
 	pthread_mutex_unlock(&exec->mutex);
@@ -115,12 +131,16 @@ CUresult fgv_exec_update(CUgraphExec name, CUgraph other, CUgraphExecUpdateResul
 CUresult fgv_exec_set_params(CUgraphExec name, CUgraphNode node, const CUgraphNodeParams *params)
 {
 	struct fgv_exec *exec = fgv_exec_of(name);
+	struct fgv_node *found;
 	CUresult res;
 
 	if (!exec || !params || params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&exec->mutex);
-	res = fgv_node_change(find_copy(exec->graph, node), params);
+	found = find_copy(exec->graph, node);
+	res = fgv_node_change(found, params);
+	if (!res)
+		fgv_exec_host_note(exec, found);
 	pthread_mutex_unlock(&exec->mutex);
 	return res;
 }
@@ -148,13 +168,17 @@ static struct fgv_node *find_optional(const struct fgv_exec *exec, CUgraphNode n
 	return node && node->work.params.type <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
 }
 
-CUresult fgv_exec_set_enabled(CUgraphExec exec, CUgraphNode name, unsigned enabled)
+CUresult fgv_exec_set_enabled(CUgraphExec name, CUgraphNode node_name, unsigned enabled)
 {
-	struct fgv_node *node = find_optional(fgv_exec_of(exec), name);
+	struct fgv_exec *exec = fgv_exec_of(name);
+	struct fgv_node *node = find_optional(exec, node_name);
 
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&exec->mutex);
 	node->disabled = !enabled;
+	fgv_exec_host_note(exec, node);
+	pthread_mutex_unlock(&exec->mutex);
 	return CUDA_SUCCESS;
 }
 

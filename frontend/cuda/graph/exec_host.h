@@ -1,0 +1,35 @@
+/*
+ * Graphs that are ready to be launched, as graphs of the host's: built there once, launched by one
+ * request. Where some node is not for the host, there is none, and what the nodes do is posted one
+ * by one; which of the two, and why, is counted for FAIRGV_STATS (client/stats.h).
+ *
+ * Threads: the executable graph is the caller's; the lane as well.
+ */
+#ifndef FGV_CUDA_EXEC_HOST_H
+#define FGV_CUDA_EXEC_HOST_H
+
+#include "frontend/cuda/graph/exec_priv.h"
+
+/*
+ * Has the host build it, if it can be. A failure is the session's; that the host does not want it
+ * is none.
+ */
+CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec);
+
+/* Sends what nodes do now that are marked as changed. Called before a launch. */
+CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec);
+
+/* What @node does has changed, or whether it does it. */
+static inline void fgv_exec_host_note(struct fgv_exec *exec, struct fgv_node *node)
+{
+	node->is_changed = true;
+	exec->host.is_stale = true;
+}
+
+/* The host's graph goes; @lane NULL: it has gone with the session. */
+void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec);
+
+/* The same for all, when the device is reset. */
+void fgv_exec_host_drain(struct fgv_lane *lane);
+
+#endif
