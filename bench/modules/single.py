@@ -1,4 +1,4 @@
-"""The words launch, copy, alloc, streams and start of bench: what single CUDA calls cost."""
+"""The words launch, copy, alloc, streams, graphs and start of bench: what single CUDA calls cost."""
 import time
 
 from common import BUILD, positive
@@ -6,7 +6,7 @@ from pairs import Measurement, Pair, Target, add_options
 
 SOFT_SAMPLES = 3
 SOFT = {"launch": ("--sustained", 100), "copy": ("--max-mib", 1), "alloc": (),
-        "streams": ("--max-us", 460, "--copy-mib", 4)}
+        "streams": ("--max-us", 460, "--copy-mib", 4), "graphs": ("--max-nodes", 10)}
 
 LAUNCH = {
     "launch_call": Measurement("asynchronous launch, the call", Target("fairgv", 0.15)),
@@ -39,6 +39,17 @@ COPY_BESIDE = {"copy_alone": Measurement("a copy to the device alone"),
                "copy_beside_kernel": Measurement("the same beside a kernel as long",
                                                  Target("ratio", 1.03))}
 
+# What name=graph_KIND_NODES says; a launch may cost so much more than natively, in all.
+GRAPHS = {
+    "empty": ("a graph of {} empty kernels, a launch", Target("difference", 1.5)),
+    "work": ("a graph of {} kernels of 1.7 us, a launch", Target("difference", 1.5)),
+    "call": ("a graph of {} nodes, the call of its launch", Target("fairgv", 1)),
+    "instantiate": ("a graph of {} nodes, instantiated and launched", Target("ratio", 1.2)),
+    "update": ("a graph of {} nodes, all of them changed, and launched", Target("ratio", 1.2)),
+    "set_params": ("a graph of {} nodes, one of them changed, and launched", Target("ratio", 1.2)),
+}
+BRANCHES = Measurement("a graph of 8 branches of 10 kernels of 46 us", Target("ratio", 1.03))
+
 START = {
     "first_call": Measurement("first CUDA call", Target("fairgv", 50)),
     "first_kernel": Measurement("first kernel, until it is done"),
@@ -68,6 +79,14 @@ def streams_measurement(name):
     _, count, each = name.split("_")
     return Measurement(f"{count} kernels of {each.removesuffix('us')} us side by side",
                        Target("ratio", 1.03))
+
+
+def graphs_measurement(name):
+    if name == "graph_branches":
+        return BRANCHES
+    kind, _, nodes = name.removeprefix("graph_").rpartition("_")
+    what, target = GRAPHS[kind]
+    return Measurement(what.format(nodes), target)
 
 
 def figures_of(lines):
@@ -105,6 +124,10 @@ def streams(options):
     return single(options, streams_measurement)
 
 
+def graphs(options):
+    return single(options, graphs_measurement)
+
+
 def start_once(pair, way, ending):
     if STARTS[ending]:
         pair.await_warm()
@@ -128,7 +151,8 @@ def add_words(measurements):
     for measure, text in ((launch, "what launches and synchronizations cost"),
                           (copy, "what copies between host and device cost"),
                           (alloc, "what getting memory and giving it back costs"),
-                          (streams, "whether kernels and copies run side by side")):
+                          (streams, "whether kernels and copies run side by side"),
+                          (graphs, "what graphs cost: launches, instantiating, changes")):
         word = measurements.add_parser(measure.__name__, help=text)
         word.set_defaults(measure=measure)
         word.add_argument("--samples", type=positive, metavar="N",
