@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "backend/vgpu/cost.h"
 #include "backend/vgpu/held.h"
@@ -146,6 +147,71 @@ START_TEST(gives_back_after_its_slice)
 	}
 	ck_assert_uint_gt(slices, 2);
 	ck_assert_uint_gt(vgpu.grant->stalls, 0);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+/* A graph of @count fills, one behind the other. */
+static uint32_t build_fills(uint32_t count)
+{
+	struct {
+		struct fgv_graph_build_request head;
+		struct {
+			struct fgv_graph_node head;
+			uint32_t before[2];
+			struct fgv_fill_request fill;
+		} nodes[16];
+	} message = {.head.nodes = count};
+	struct fgv_graph_build_reply reply = {0};
+	uint8_t *text = (uint8_t *)message.nodes;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct fgv_graph_node head = {i,     FGV_OP_FILL, sizeof(struct fgv_fill_request),
+					      i > 0, 0,		  0};
+		struct fgv_fill_request request = {
+			.address = memory, .count = BYTES / 4, .value = i, .width = 4};
+		uint32_t before[2] = {i - 1, 0};
+
+		memcpy(text, &head, sizeof(head));
+		text += sizeof(head);
+		memcpy(text, before, i > 0 ? sizeof(before) : 0);
+		text += i > 0 ? sizeof(before) : 0;
+		memcpy(text, &request, sizeof(request));
+		text += sizeof(request);
+	}
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_GRAPH_BUILD, &message,
+				    (uint32_t)(text - (uint8_t *)&message), &reply),
+			  CUDA_SUCCESS);
+	ck_assert_uint_eq(reply.refused, CUDA_SUCCESS);
+	return reply.graph;
+}
+
+/*
+ * A graph is built without the grant. Its launches wait for it, as one piece of work each, and all
+ * that they take is paid for, also where one is longer than a slice.
+ */
+START_TEST(graphs_wait_for_their_slices)
+{
+	struct fgv_graph_launch_request launch = {.graph = build_fills(16)};
+	const uint64_t limit_ns = 1000000;
+	unsigned slices = 0;
+	uint64_t before_ns;
+
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+	for (uint32_t i = 0; i < 6; i++)
+		ck_assert(vgpu_post(&vgpu, 0, FGV_OP_GRAPH_LAUNCH, &launch, sizeof(launch)));
+	for (;;) {
+		vgpu_await_wants(&vgpu);
+		before_ns = used_ns();
+		vgpu_grant(&vgpu, limit_ns);
+		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+		slices++;
+		if (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE))
+			break;
+		ck_assert_uint_ge(used_ns() - before_ns, limit_ns);
+	}
+	ck_assert_uint_gt(slices, 2);
+	ck_assert_uint_le(slices, 7);
 	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
 }
 END_TEST
@@ -424,6 +490,7 @@ int main(void)
 	tcase_add_test(gate, lends_the_grant_while_idle);
 	tcase_add_test(gate, gives_back_when_told_to);
 	tcase_add_test(gate, gives_back_after_its_slice);
+	tcase_add_test(gate, graphs_wait_for_their_slices);
 	tcase_add_test(gate, gives_back_without_work);
 	tcase_add_test(gate, lingers_behind_its_slice);
 	tcase_add_test(gate, keeps_the_grant_where_it_may);
