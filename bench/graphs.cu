@@ -3,6 +3,7 @@
  * in a chain or in branches; the call alone; instantiating and changing them.
  */
 #include "measure.h"
+#include "spin.h"
 
 #define CALLS	    32 /* launches that fit in any queue, so that the call alone is measured */
 #define BRANCHES    8
@@ -13,26 +14,6 @@
 
 static long samples = 11, max_nodes = 1000;
 static double cycles_per_us;
-
-static __global__ void spin(long long cycles)
-{
-	long long begin = clock64();
-
-	while (clock64() - begin < cycles)
-		;
-}
-
-/* Of a kernel of one thread, from two lengths, so that what a launch takes does not count. */
-static double calibrate(void)
-{
-	const long long length = 1000000;
-	double once, twice;
-
-	measure_each_us(1, [=](long) { spin<<<1, 1>>>(length); });
-	once = measure_each_us(1, [=](long) { spin<<<1, 1>>>(length); });
-	twice = measure_each_us(1, [=](long) { spin<<<1, 1>>>(2 * length); });
-	return (double)length / std::max(twice - once, 1.0);
-}
 
 static cudaKernelNodeParams kernel_of(long long *cycles)
 {

@@ -4,32 +4,13 @@
  * from running takes longer.
  */
 #include "measure.h"
+#include "spin.h"
 
 #define STREAMS_MAX 32
 
 static long samples = 5, max_us = 100000, copy_mib = 256;
 static cudaStream_t streams[STREAMS_MAX];
 static double cycles_per_us;
-
-static __global__ void spin(long long cycles)
-{
-	long long begin = clock64();
-
-	while (clock64() - begin < cycles)
-		;
-}
-
-/* Of a kernel of one thread, from two lengths, so that what a launch takes does not count. */
-static double calibrate(void)
-{
-	const long long length = 1000000;
-	double once, twice;
-
-	measure_each_us(1, [=](long) { spin<<<1, 1>>>(length); });
-	once = measure_each_us(1, [=](long) { spin<<<1, 1>>>(length); });
-	twice = measure_each_us(1, [=](long) { spin<<<1, 1>>>(2 * length); });
-	return (double)length / std::max(twice - once, 1.0);
-}
 
 static double side_by_side_us(int count, long kernel_us)
 {

@@ -126,15 +126,14 @@ START_TEST(gives_back_when_told_to)
 }
 END_TEST
 
-/* Work for many slices: each is used up, but for the last, and what follows is asked for. */
-START_TEST(gives_back_after_its_slice)
+/* Gives slices of a millisecond until no more are wanted: how many. All but the last are used up.
+ */
+static unsigned use_slices(void)
 {
 	const uint64_t limit_ns = 1000000;
-	uint64_t before_ns;
 	unsigned slices = 0;
+	uint64_t before_ns;
 
-	for (uint32_t i = 0; i < 60; i++)
-		fill(0, i);
 	for (;;) {
 		vgpu_await_wants(&vgpu);
 		before_ns = used_ns();
@@ -145,7 +144,15 @@ START_TEST(gives_back_after_its_slice)
 			break;
 		ck_assert_uint_ge(used_ns() - before_ns, limit_ns);
 	}
-	ck_assert_uint_gt(slices, 2);
+	return slices;
+}
+
+/* Work for many slices: each is used up, but for the last, and what follows is asked for. */
+START_TEST(gives_back_after_its_slice)
+{
+	for (uint32_t i = 0; i < 60; i++)
+		fill(0, i);
+	ck_assert_uint_gt(use_slices(), 2);
 	ck_assert_uint_gt(vgpu.grant->stalls, 0);
 	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
 }
@@ -193,23 +200,12 @@ static uint32_t build_fills(uint32_t count)
 START_TEST(graphs_wait_for_their_slices)
 {
 	struct fgv_graph_launch_request launch = {.graph = build_fills(16)};
-	const uint64_t limit_ns = 1000000;
-	unsigned slices = 0;
-	uint64_t before_ns;
+	unsigned slices;
 
 	ck_assert_uint_eq(vgpu.grant->wants, 0);
 	for (uint32_t i = 0; i < 6; i++)
 		ck_assert(vgpu_post(&vgpu, 0, FGV_OP_GRAPH_LAUNCH, &launch, sizeof(launch)));
-	for (;;) {
-		vgpu_await_wants(&vgpu);
-		before_ns = used_ns();
-		vgpu_grant(&vgpu, limit_ns);
-		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
-		slices++;
-		if (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE))
-			break;
-		ck_assert_uint_ge(used_ns() - before_ns, limit_ns);
-	}
+	slices = use_slices();
 	ck_assert_uint_gt(slices, 2);
 	ck_assert_uint_le(slices, 7);
 	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
