@@ -34,6 +34,7 @@ static void destroy(struct fgv_exec *exec)
 	fgv_graph_free(exec->graph);
 	pthread_mutex_destroy(&exec->mutex);
 	free(exec->order);
+	free(exec->by_origin);
 	free(exec->uses);
 	free(exec);
 }
@@ -48,17 +49,6 @@ static void leave_origin(const struct fgv_exec *exec)
 }
 
 /* --- Instantiating ------------------------------------------------------------- */
-
-static size_t count_all(const struct fgv_graph *graph)
-{
-	size_t count = graph->count;
-
-	for (const struct fgv_node *each = graph->first; each; each = each->next) {
-		if (each->work.child)
-			count += count_all(each->work.child);
-	}
-	return count;
-}
 
 /* A child graph's nodes take the place of the node that it is. */
 static CUresult append(struct fgv_exec *exec, struct fgv_graph *graph)
@@ -116,7 +106,7 @@ static CUresult prepare(struct fgv_exec *exec, struct fgv_graph *graph)
 
 	if (res)
 		return res;
-	exec->order = calloc(count_all(exec->graph) + 1, sizeof(struct fgv_node *));
+	exec->order = calloc(fgv_graph_count_all(exec->graph) + 1, sizeof(struct fgv_node *));
 	res = exec->order ? append(exec, exec->graph) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (res)
 		return res;
@@ -217,7 +207,7 @@ static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 		     const struct fgv_graph_place *place)
 {
 	bool auto_free = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-	CUresult res = exec->host.is_stale ? fgv_exec_host_refresh(lane, exec) : CUDA_SUCCESS;
+	CUresult res = exec->host.changed ? fgv_exec_host_refresh(lane, exec) : CUDA_SUCCESS;
 
 	if (!res)
 		res = wait_for_earlier(lane, exec, place->handle);

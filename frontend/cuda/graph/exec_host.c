@@ -50,6 +50,17 @@ void fgv_exec_host_drain(struct fgv_lane *lane)
 	pthread_mutex_unlock(&hosted.mutex);
 }
 
+static struct fgv_node *take_changed(struct fgv_exec *exec)
+{
+	struct fgv_node *node = exec->host.changed;
+
+	if (!node)
+		return NULL;
+	exec->host.changed = node->next_changed;
+	node->is_changed = false;
+	return node;
+}
+
 /* Parts that fit into a message, of which the last is the call. */
 static CUresult send(struct fgv_lane *lane, const struct fgv_exec_text *text, uint32_t *graph)
 {
@@ -72,7 +83,8 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 	uint32_t graph = 0;
 	CUresult res = fgv_exec_text_write(&text, exec->graph, &way);
 
-	exec->host.is_stale = false;
+	while (take_changed(exec))
+		continue;
 	if (!res && way == FGV_STATS_GRAPH_HOST) {
 		res = send(lane, &text, &graph);
 		if (!graph)
@@ -103,22 +115,19 @@ static CUresult post_changes(struct fgv_lane *lane, uint32_t graph, struct fgv_e
 static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec,
 			     struct fgv_exec_text *text)
 {
+	struct fgv_node *node;
 	CUresult res = CUDA_SUCCESS;
 
-	for (uint32_t i = 0; i < exec->count && !res; i++) {
-		struct fgv_node *node = exec->order[i];
+	while (!res && (node = take_changed(exec))) {
 		size_t before = text->len;
 
-		if (!node->is_changed)
-			continue;
 		res = fgv_exec_text_change(text, node);
-		if (!res && text->len > FGV_DATA_MAX && before) {
-			text->len = before;
-			res = post_changes(lane, exec->host.graph, text);
-			if (!res)
-				res = fgv_exec_text_change(text, node);
-		}
-		node->is_changed = false;
+		if (res || text->len <= FGV_DATA_MAX || !before)
+			continue;
+		text->len = before;
+		res = post_changes(lane, exec->host.graph, text);
+		if (!res)
+			res = fgv_exec_text_change(text, node);
 	}
 	return res ? res : post_changes(lane, exec->host.graph, text);
 }
@@ -128,7 +137,6 @@ CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec)
 	struct fgv_exec_text text = {0};
 	CUresult res = CUDA_ERROR_NOT_SUPPORTED;
 
-	exec->host.is_stale = false;
 	if (exec->host.graph)
 		res = send_changes(lane, exec, &text);
 	fgv_exec_text_free(&text);

@@ -22,8 +22,11 @@ CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec);
 /* What @node does has changed, or whether it does it. */
 static inline void fgv_exec_host_note(struct fgv_exec *exec, struct fgv_node *node)
 {
+	if (node->is_changed)
+		return;
 	node->is_changed = true;
-	exec->host.is_stale = true;
+	node->next_changed = exec->host.changed;
+	exec->host.changed = node;
 }
 
 /* The host's graph goes; @lane NULL: it has gone with the session. */

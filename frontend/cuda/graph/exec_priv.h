@@ -17,6 +17,8 @@ struct fgv_exec {
 	struct fgv_graph *graph;
 	struct fgv_node **order; /* all nodes that do something, also those of child graphs */
 	uint32_t count;
+	struct fgv_node **by_origin; /* all nodes; NULL: nobody has asked for one yet */
+	uint32_t by_origin_count;
 	struct fgv_graph_memory_use *uses; /* of the nodes that allocate or free, in their order */
 	uint32_t use_count;
 	unsigned long long flags;
@@ -26,10 +28,13 @@ struct fgv_exec {
 	uint32_t event;		     /* the host's handle; 0 until needed */
 	struct {
 		uint32_t graph; /* the host's handle; 0: what the nodes do is posted one by one */
-		bool is_stale;	/* some node was changed since */
+		struct fgv_node *changed; /* since the host was told what they do; NULL: none */
 	} host;
 	LIST_ENTRY(fgv_exec) hosted; /* with those that have a graph there */
 };
+
+/* What was made from node @origin, in the graph or its child graphs; NULL: nothing. */
+struct fgv_node *fgv_exec_find(struct fgv_exec *exec, CUgraphNode origin);
 
 static inline struct fgv_exec *fgv_exec_of(CUgraphExec name)
 {

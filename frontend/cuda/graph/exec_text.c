@@ -204,7 +204,6 @@ static CUresult put_node(struct fgv_exec_text *text, struct fgv_node *node, uint
 	res = node->work.child ? put_child(text, node, before, count)
 			       : put_records(text, node, before, count);
 	node->last = text->count - 1;
-	node->is_changed = false;
 	return res;
 }
 

@@ -284,6 +284,17 @@ bool fgv_graph_has_memory(const struct fgv_graph *graph)
 	return false;
 }
 
+uint32_t fgv_graph_count_all(const struct fgv_graph *graph)
+{
+	uint32_t count = graph->count;
+
+	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		if (each->work.child)
+			count += fgv_graph_count_all(each->work.child);
+	}
+	return count;
+}
+
 void fgv_graph_sweep(void)
 {
 	struct fgv_lane *lane;

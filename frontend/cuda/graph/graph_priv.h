@@ -39,7 +39,8 @@ struct fgv_node {
 	CUgraphEdgeData *edges;	  /* of each, for what of it: as the program said */
 	uint32_t before_count;
 	uint32_t first, last; /* of what is instantiated: its numbers in the host's graph */
-	bool is_changed;      /* since the host was told what it does */
+	struct fgv_node *next_changed; /* since the host was told what they do */
+	bool is_changed;	       /* it is among those */
 	bool disabled;
 	bool marked; /* by who walks through the graph */
 	struct fgv_work work;
@@ -93,6 +94,9 @@ const CUgraphEdgeData *fgv_node_edge(const struct fgv_node *node, const struct f
  * one, in any form, and nothing can be taken out of it.
  */
 bool fgv_graph_has_memory(const struct fgv_graph *graph);
+
+/* How many nodes it has, with those of its child graphs. */
+uint32_t fgv_graph_count_all(const struct fgv_graph *graph);
 
 /* Such a graph is gone: memory that only it needed goes now, or at the next opportunity. */
 void fgv_graph_sweep(void);

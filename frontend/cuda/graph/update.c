@@ -7,20 +7,6 @@
 
 #include "frontend/cuda/graph/exec_host.h"
 
-/* What was made from node @origin, in @graph or its child graphs. */
-static struct fgv_node *find_copy(const struct fgv_graph *graph, CUgraphNode origin)
-{
-	struct fgv_node *found = NULL;
-
-	for (struct fgv_node *each = graph->first; each && !found; each = each->next) {
-		if (each->origin == origin)
-			return each;
-		if (each->work.child)
-			found = find_copy(each->work.child, origin);
-	}
-	return found;
-}
-
 static bool have_same_shape(struct fgv_graph *mine, struct fgv_graph *other,
 			    CUgraphExecUpdateResultInfo *info);
 
@@ -137,7 +123,7 @@ CUresult fgv_exec_set_params(CUgraphExec name, CUgraphNode node, const CUgraphNo
 	if (!exec || !params || params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&exec->mutex);
-	found = find_copy(exec->graph, node);
+	found = fgv_exec_find(exec, node);
 	res = fgv_node_change(found, params);
 	if (!res)
 		fgv_exec_host_note(exec, found);
@@ -154,16 +140,16 @@ CUresult fgv_exec_set_child(CUgraphExec name, CUgraphNode node, CUgraph child)
 
 	if (!exec || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	found = find_copy(exec->graph, node);
+	found = fgv_exec_find(exec, node);
 	if (!found || !found->work.child)
 		return CUDA_ERROR_INVALID_VALUE;
 	return update(exec, found->work.child, graph, &info);
 }
 
 /* Kernels, copies and fills may be left out. */
-static struct fgv_node *find_optional(const struct fgv_exec *exec, CUgraphNode name)
+static struct fgv_node *find_optional(struct fgv_exec *exec, CUgraphNode name)
 {
-	struct fgv_node *node = exec ? find_copy(exec->graph, name) : NULL;
+	struct fgv_node *node = exec ? fgv_exec_find(exec, name) : NULL;
 
 	return node && node->work.params.type <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
 }
