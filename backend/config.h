@@ -70,6 +70,7 @@ struct fgv_config {
 	const char *control; /* the administrator's socket */
 	const struct fgv_policy *policy;
 	bool preemptive;
+	bool batching;
 	enum fgv_context context;
 	uint64_t slice_ns;
 	uint64_t idle_ns;

@@ -47,6 +47,8 @@ static const struct fgv_config_key keys[] = {
 	 "10", "interactive is who waits for the GPU more often than this ..."},
 	{"interactive_window", false, FGV_CONFIG_DURATION, TOP(interactive_window_ns), 100 * US, S,
 	 10 * MS, "10ms", "... in so long a time of having it"},
+	{"batching", false, FGV_CONFIG_SWITCH, TOP(batching), 0, 0, true, "true",
+	 "whether kernel launches that wait behind each other go to the driver together"},
 	{"context", false, FGV_CONFIG_CONTEXT, TOP(context), 0, 0, 0, "isolated",
 	 "isolated, or mps: programs are clients of an MPS server"},
 	{"context_memory", false, FGV_CONFIG_SWITCH, TOP(context_memory), 0, 0, false, "false",

@@ -175,6 +175,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.uid = vm->uid,
 		.lanes = layout->lanes,
 		.is_substitute = session->vm->device->is_substitute,
+		.batching = sessions->config->batching,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

@@ -97,6 +97,7 @@ struct fgv_setup {
 	uint32_t uid;			/* the VM's; 0: it has none of its own */
 	uint32_t lanes;
 	uint32_t is_substitute;		/* for the welcome */
+	uint32_t batching;		/* launches may go to the driver together */
 };
 
 /*
@@ -110,10 +111,11 @@ struct fgv_account {
 	uint64_t requests;
 	uint64_t round_trips;	/* requests that the guest waited for */
 	uint64_t launches;
+	uint64_t batched;	/* of them, those that went to the driver together */
 	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
 	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
 	uint64_t parks;			/* times that the dispatcher slept */
-	uint8_t reserved[FGV_PAGE_BYTES - 7 * sizeof(uint64_t)];
+	uint8_t reserved[FGV_PAGE_BYTES - 8 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

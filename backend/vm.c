@@ -156,6 +156,7 @@ void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_accoun
 		.requests = word(&entry->requests),
 		.round_trips = word(&entry->round_trips),
 		.launches = word(&entry->launches),
+		.batched = word(&entry->batched),
 		.doorbells_rung = word(&entry->doorbells_rung),
 		.doorbells_received = word(&entry->doorbells_received),
 		.parks = word(&entry->parks),
@@ -168,6 +169,7 @@ static void add(struct fgv_account *sum, const struct fgv_account *account)
 	sum->requests += account->requests;
 	sum->round_trips += account->round_trips;
 	sum->launches += account->launches;
+	sum->batched += account->batched;
 	sum->doorbells_rung += account->doorbells_rung;
 	sum->doorbells_received += account->doorbells_received;
 	sum->parks += account->parks;
@@ -193,6 +195,7 @@ static void clear(struct fgv_account *entry)
 	__atomic_store_n(&entry->requests, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->round_trips, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->launches, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->batched, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->doorbells_rung, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->doorbells_received, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->parks, 0, __ATOMIC_RELAXED);

@@ -141,6 +141,8 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 	uint32_t data_len = 0;
 	CUresult status;
 
+	if (request->op != FGV_OP_LAUNCH)
+		fgv_batch_flush(session);
 	if (fgv_dispatch(session, request, session->message, len, data, &data_len, &status) < 0)
 		return violation(session, request, request->violation);
 	if (status == FGV_CLOSED)
@@ -450,6 +452,7 @@ static int turn(struct fgv_session *session)
 	}
 	while (err >= 0 && done < BATCH && (err = run_next(session)) > 0)
 		done++;
+	fgv_batch_flush(session);
 	if (err >= 0) {
 		err = poll_waits(session);
 		done += err;

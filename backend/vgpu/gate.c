@@ -180,6 +180,7 @@ static void mark(struct fgv_session *session)
 
 	if (gate->mark_count == FGV_GATE_MARKS)
 		return;
+	fgv_batch_flush(session);
 	if (session->gpu->ops->fence_all(session->gpu, &gate->open.fence) != CUDA_SUCCESS) {
 		fgv_gate_finished(session, gate->submitted);
 		return;

@@ -276,9 +276,8 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	return session->gpu->ops->launch(session->gpu, in->function->function.gpu, in->grid,
-					 in->block, in->shared_bytes, stream_of(in->stream),
-					 session->params);
+	return fgv_batch_launch(session, in->function, in->grid, in->block, in->shared_bytes,
+				stream_of(in->stream));
 }
 
 CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_request *request,

@@ -27,6 +27,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_stall_init(&session->stall);
 	fgv_room_init(&session->room);
 	fgv_mapped_init(&session->mapped);
+	fgv_batch_init(&session->batch, session->setup.batching);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);
@@ -88,6 +89,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_stall_fini(session);
 	fgv_waits_fini(session);
 	fgv_loans_fini(session);
+	fgv_batch_fini(session);
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);
@@ -134,6 +136,7 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	switch (object->kind) {
 	case FGV_KIND_MODULE:
 		session->image_bytes -= object->module.image_bytes;
+		fgv_batch_forget_functions(session);
 		return gpu->ops->module_unload(gpu, object->module.gpu, object->charge.bytes);
 	case FGV_KIND_FUNCTION:
 		session->param_sizes_bytes -=
@@ -141,6 +144,7 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 		free(object->function.param_sizes);
 		return CUDA_SUCCESS;
 	case FGV_KIND_STREAM:
+		fgv_batch_forget_stream(session, object->stream);
 		return gpu->ops->stream_destroy(gpu, object->stream);
 	case FGV_KIND_EVENT:
 		return gpu->ops->event_destroy(gpu, object->event);

@@ -10,6 +10,7 @@
 #include "api/gpu_host.h"
 #include "backend/arbiter.h"
 #include "backend/shared.h"
+#include "backend/vgpu/batch.h"
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/graph.h"
@@ -61,6 +62,7 @@ struct fgv_session {
 	struct fgv_waits waits;
 	struct fgv_loans loans;
 	struct fgv_gate gate;
+	struct fgv_batch batch;
 	struct fgv_held held;
 	struct fgv_stall stall;
 	struct fgv_room room;

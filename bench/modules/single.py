@@ -13,6 +13,11 @@ LAUNCH = {
     "launch_call_params": Measurement("the same with 4 parameters", Target("fairgv", 0.15)),
     "launch_sync": Measurement("launch + cudaDeviceSynchronize", Target("difference", 0.5)),
     "launch_sustained": Measurement("sustained empty launches, each", Target("ratio", 1)),
+    "launch_any": Measurement("the same, kernels, shapes and arguments at random",
+                              Target("ratio", 0.65)),
+    "launch_fifty_new": Measurement("the same 50 kernels again and again, new arguments",
+                                    Target("ratio", 0.40)),
+    "launch_fifty_same": Measurement("with the same arguments", Target("ratio", 0.20)),
     "sync_idle": Measurement("cudaDeviceSynchronize, idle device"),
 }
 

@@ -46,6 +46,7 @@ def measured(word, *options):
 def single_calls():
     launch = measured("launch", "--samples", "1")
     expect(set(launch) == {"launch_call", "launch_call_params", "launch_sync", "launch_sustained",
+                           "launch_any", "launch_fifty_new", "launch_fifty_same",
                            "sync_idle"}, launch)
     expect(min(launch.values()) > 0 and launch["launch_call"] < launch["launch_sync"], launch)
     copy = measured("copy", "--samples", "1")
