@@ -91,8 +91,7 @@ static void measure_waits(int *memory)
 		       50;
 	});
 	measure("launch_fifty_same", "us", samples, [=] {
-		return measure_each_us(sustained / 50 + 1,
-				       [=](long) { launch_fifty(memory, 1); }) /
+		return measure_each_us(sustained / 50 + 1, [=](long) { launch_fifty(memory, 1); }) /
 		       50;
 	});
 	measure("sync_idle", "us", samples,

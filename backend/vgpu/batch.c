@@ -55,8 +55,7 @@ static void free_chain(struct fgv_session *session, struct fgv_batch_chain *chai
 
 static struct fgv_batch_chain *allocate_chain(uint32_t count)
 {
-	struct fgv_batch_chain *chain =
-		calloc(1, sizeof(*chain) + count * sizeof(chain->nodes[0]));
+	struct fgv_batch_chain *chain = calloc(1, sizeof(*chain) + count * sizeof(chain->nodes[0]));
 
 	if (!chain)
 		return NULL;
@@ -236,8 +235,8 @@ static CUresult launch_one(struct fgv_session *session, struct fgv_batch_launch 
 	for (uint32_t i = 0; i < launch->param_count; i++)
 		params[i] = launch->args + launch->offsets[i];
 	return session->gpu->ops->launch(session->gpu, launch->function, launch->grid,
-					 launch->block, launch->shared_bytes,
-					 session->batch.stream, params);
+					 launch->block, launch->shared_bytes, session->batch.stream,
+					 params);
 }
 
 /* How many of the first launches went to the driver as chains. */
@@ -248,7 +247,7 @@ static uint32_t launch_chains(struct fgv_session *session)
 	unsigned size = FGV_BATCH_SIZES;
 	uint32_t done = 0;
 
-	if (batch->count < SMALLEST || !session->gpu->ops->graph_create)
+	if (batch->count < SMALLEST)
 		return 0;
 	stream = stream_of(session, batch->stream);
 	if (stream->together < WORTH) {
@@ -278,9 +277,11 @@ void fgv_batch_flush_some(struct fgv_session *session)
 	batch->count = 0;
 }
 
-static bool fits(const struct fgv_object *function)
+/* Not on a GPU that makes no graphs, as the one that only notes what a node is to be. */
+static bool can_chain(const struct fgv_session *session, const struct fgv_object *function)
 {
-	return function->function.args_len <= FGV_BATCH_ARGS &&
+	return session->batch.is_on && session->gpu->ops->graph_create &&
+	       function->function.args_len <= FGV_BATCH_ARGS &&
 	       function->function.param_count <= FGV_BATCH_PARAMS;
 }
 
@@ -300,8 +301,13 @@ static void put_off(struct fgv_session *session, const struct fgv_object *functi
 		return;
 	memcpy(launch->args, session->params[0], launch->args_len);
 	for (uint32_t i = 0; i < count; i++)
-		launch->offsets[i] = (uint16_t)((uint8_t *)session->params[i] -
-						(uint8_t *)session->params[0]);
+		launch->offsets[i] =
+			(uint16_t)((uint8_t *)session->params[i] - (uint8_t *)session->params[0]);
+}
+
+static void grow(struct fgv_batch *batch)
+{
+	batch->target = (uint32_t)fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
 }
 
 CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *function,
@@ -309,23 +315,23 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 			  struct fgv_gpu_stream *stream)
 {
 	struct fgv_batch *batch = &session->batch;
+	bool alone = !can_chain(session, function);
 
 	/* A GPU without work gets the first at once, and the next after two, four, eight. */
 	if (!fgv_gate_has_work(&session->gate))
 		batch->target = 1;
-	if (!batch->is_on || !fits(function) || (batch->target == 1 && !batch->count)) {
+	if (alone || batch->target == 1 || batch->stream != stream)
 		fgv_batch_flush(session);
-		batch->target = fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
+	if (alone || batch->target == 1) {
+		grow(batch);
 		return session->gpu->ops->launch(session->gpu, function->function.gpu, grid, block,
 						 shared_bytes, stream, session->params);
 	}
-	if (batch->count && batch->stream != stream)
-		fgv_batch_flush(session);
 	batch->stream = stream;
 	put_off(session, function, grid, block, shared_bytes);
 	if (batch->count < batch->target)
 		return CUDA_SUCCESS;
 	fgv_batch_flush(session);
-	batch->target = (uint32_t)fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
+	grow(batch);
 	return CUDA_SUCCESS;
 }

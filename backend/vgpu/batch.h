@@ -43,8 +43,9 @@ struct fgv_batch_chain;
 struct fgv_batch_stream {
 	bool is_used;
 	struct fgv_gpu_stream *stream;
-	uint64_t stamp;	   /* of its last batch */
-	uint32_t together; /* launches that came in batches, up to the number that pays for chains */
+	uint64_t stamp; /* of its last batch */
+	uint32_t
+		together; /* launches that came in batches, up to the number that pays for chains */
 	uint8_t turn[FGV_BATCH_SIZES];
 	struct fgv_batch_chain *chains[FGV_BATCH_SIZES][FGV_BATCH_TURNS];
 };

@@ -57,8 +57,7 @@ static void note(struct executed *launch, const void *function, const uint32_t g
 	memcpy(launch->block, block, sizeof(launch->block));
 	launch->shared_bytes = shared_bytes;
 	for (uint32_t i = 0; i < object->function.param_count; i++) {
-		memcpy(launch->args + launch->args_len, params[i],
-		       object->function.param_sizes[i]);
+		memcpy(launch->args + launch->args_len, params[i], object->function.param_sizes[i]);
 		launch->args_len += object->function.param_sizes[i];
 	}
 }
@@ -82,8 +81,8 @@ static void take_node(struct fgv_gpu_graph *graph, uint32_t number)
 	ck_assert_uint_eq(node->before_count, number > 0);
 	if (number)
 		ck_assert_uint_eq(*node->before, number - 1);
-	note(&graph->launches[number], node->kernel.function, node->kernel.grid,
-	     node->kernel.block, node->kernel.shared_bytes, node->kernel.params);
+	note(&graph->launches[number], node->kernel.function, node->kernel.grid, node->kernel.block,
+	     node->kernel.shared_bytes, node->kernel.params);
 }
 
 static CUresult graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes, uint32_t count,
@@ -196,9 +195,9 @@ static void put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed)
 	ck_assert_uint_lt(wanted_count, LOG_MAX);
 	note(&wanted[wanted_count], object->function.gpu, grids, blocks, grid, session.params);
 	wanted[wanted_count++].stream = stream_number(stream);
-	ck_assert_int_eq(fgv_batch_launch(&session, object, grids, blocks, grid,
-					  stream_number(stream)),
-			 CUDA_SUCCESS);
+	ck_assert_int_eq(
+		fgv_batch_launch(&session, object, grids, blocks, grid, stream_number(stream)),
+		CUDA_SUCCESS);
 	memset(args, 0xdd, sizeof(args));
 }
 
