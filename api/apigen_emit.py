@@ -76,6 +76,7 @@ def wire_header(api: Api) -> str:
             "\tbool has_bytes;\t\t/* data follows the arguments */",
             "\tbool work;\t\t/* puts work on the GPU: takes the grant */",
             "\tbool apart;\t\t/* need not wait for work before it */",
+            "\tbool errand;\t\t/* no work, but takes the driver's time */",
             "\tuint16_t stream_off;\t/* of the stream in the arguments */", "};",
             "#define FGV_OP_NO_STREAM UINT16_MAX",
             "extern const struct fgv_op_info fgv_op_infos[FGV_OP_MAX + 1];", "",
@@ -107,7 +108,7 @@ def wire_source(api: Api) -> str:
         lines.append(wrap(f"\t[{op.enum}] = {{", [
             f'"{op.name}"', sizeof(op, "request"), sizeof(op, "reply"),
             *(str(bool(flag)).lower() for flag in
-              (op.call, op.bytes, op.order == "work", op.order == "apart")),
+              (op.call, op.bytes, op.order == "work", op.order == "apart", op.errand)),
             str(op.stream.offset) if op.stream else "FGV_OP_NO_STREAM"], "},"))
     return "\n".join([*lines, "};"]) + "\n"
 
@@ -452,7 +453,8 @@ def docs(api: Api) -> str:
              "| --- | --- | --- | --- | --- | --- |"]
     for op in api.ops:
         cells = [str(op.number), f"`{op.name}`",
-                 ("call" if op.call else "post") + (f", {op.order}" if op.order else ""),
+                 ("call" if op.call else "post") + (f", {op.order}" if op.order else "") +
+                 (", errand" if op.errand else ""),
                  ", ".join(f"`{shape(a)}`" for a in op.ins),
                  ", ".join(f"`{shape(a)}`" for a in op.outs), (op.doc or "").replace("|", "\\|")]
         lines.append("| " + " | ".join(cells) + " |")

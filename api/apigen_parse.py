@@ -86,6 +86,7 @@ class Op:
     name: str = ""
     call: Optional[bool] = None    # until known
     order: str = ""                # work, apart or nothing
+    errand: bool = False
     doc: Optional[str] = None
     ins: List[Arg] = field(default_factory=list)
     outs: List[Arg] = field(default_factory=list)
@@ -235,6 +236,9 @@ class Parser:
         op.call = kind == "call"
         if self.tokens[:1] in ([("word", "work")], [("word", "apart")]):
             op.order = self.tokens.pop(0)[1]
+        if op.order != "work" and self.tokens[:1] == [("word", "errand")]:
+            self.tokens.pop(0)
+            op.errand = True
         self.end()
         self.names[op.name] = op.line
         self.ops.append(op)

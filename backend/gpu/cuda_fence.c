@@ -16,6 +16,7 @@
 #include "backend/gpu/cuda_internal.h"
 
 #include <stdlib.h>
+#include "common/util.h"
 
 #define GARBAGE_COUNT_MAX 1024
 #define GARBAGE_BYTES_MAX (256ull * 1024 * 1024)
@@ -317,6 +318,8 @@ static CUresult drop(struct cuda *cuda, enum garbage_kind kind, uint64_t what)
 
 void fgv_cuda_collect_now(struct cuda *cuda)
 {
+	uint64_t begun_ns = fgv_now_ns();
+
 	while (cuda->garbage) {
 		struct garbage *item = cuda->garbage;
 
@@ -326,6 +329,7 @@ void fgv_cuda_collect_now(struct cuda *cuda)
 	}
 	cuda->garbage_bytes = 0;
 	cuda->garbage_count = 0;
+	cuda->base.late_ns += fgv_now_ns() - begun_ns;
 }
 
 void fgv_cuda_collect(struct cuda *cuda)

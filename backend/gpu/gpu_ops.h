@@ -110,6 +110,9 @@ struct fgv_gpu_module_cost {
 /* A device that this process has opened; each implementation's struct begins with it. */
 struct fgv_gpu {
 	const struct fgv_gpu_ops *ops;
+	/* The caller's to clear: time that frees have taken which were put off when they were asked
+	 * for. */
+	uint64_t late_ns;
 };
 
 struct fgv_gpu_ops {

@@ -98,6 +98,11 @@ static bool is_work(const struct fgv_request *request)
 	return request->is_work || (request->op <= FGV_OP_MAX && fgv_op_infos[request->op].work);
 }
 
+static bool is_errand(uint16_t op)
+{
+	return op <= FGV_OP_MAX && fgv_op_infos[op].errand;
+}
+
 /* Whose call it was is what the guest says: the daemon judges what that is worth. */
 static void count_sync_call(struct fgv_session *session, const struct fgv_request *request)
 {
@@ -129,22 +134,48 @@ static bool wait_for_room(struct fgv_session *session, const struct fgv_request 
 	       !fgv_room_add(session, request, session->message, len, since_ns, bytes);
 }
 
+/* What fgv_dispatch() says of the request whose message has been copied. */
+struct answer {
+	CUresult status;
+	uint8_t data[FGV_SLOT_FIRST];
+	uint32_t data_len;
+};
+
+/* 0, or a negative errno. */
+static int dispatch(struct fgv_session *session, struct fgv_request *request, uint32_t len,
+		    struct answer *answer)
+{
+	uint64_t begun_ns = is_errand(request->op) ? fgv_errands_begin(session) : 0;
+
+	if (request->op != FGV_OP_LAUNCH)
+		fgv_batch_flush(session);
+	answer->data_len = 0;
+	if (fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
+			 &answer->status) < 0)
+		return violation(session, request, request->violation);
+	if (begun_ns && answer->status != FGV_CLOSED)
+		fgv_errands_end(session, request->op, begun_ns);
+	return 0;
+}
+
 /*
- * 0, or a negative errno; CLOSED: it turned out to be work, and the gate is closed. @since_ns: of
- * its first try, if this is not the first; else 0.
+ * 0, or a negative errno; CLOSED: it is an errand that must wait, or turned out to be work, and the
+ * gate is closed. @since_ns: of its first try, if this is not the first; else 0.
  */
 static int execute_since(struct fgv_session *session, struct fgv_request *request, uint32_t len,
 			 uint64_t since_ns)
 {
 	bool is_deferred = session->deferred != CUDA_SUCCESS;
-	uint8_t data[FGV_SLOT_FIRST];
-	uint32_t data_len = 0;
+	struct answer answer;
 	CUresult status;
+	int err;
 
-	if (request->op != FGV_OP_LAUNCH)
-		fgv_batch_flush(session);
-	if (fgv_dispatch(session, request, session->message, len, data, &data_len, &status) < 0)
-		return violation(session, request, request->violation);
+	if (is_errand(request->op) && !since_ns && !fgv_errands_admit(session))
+		return CLOSED;
+	err = dispatch(session, request, len, &answer);
+	if (err < 0)
+		return err;
+	status = answer.status;
 	if (status == FGV_CLOSED)
 		return CLOSED;
 	let(session, request, status);
@@ -163,7 +194,7 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 		count_sync_call(session, request);
 		return 0;
 	}
-	return reply(session, request, status, data, data_len);
+	return reply(session, request, status, answer.data, answer.data_len);
 }
 
 static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
@@ -193,8 +224,7 @@ static int reply_not_ready(struct fgv_session *session, const struct fgv_request
 static bool may_run(struct fgv_session *session, const struct fgv_request *request,
 		    const uint8_t *message, uint32_t len)
 {
-	return !is_work(request) ||
-	       fgv_gate_admits(session, &session->gate, request, message, len);
+	return !is_work(request) || fgv_gate_admits(session, &session->gate, request, message, len);
 }
 
 /*
@@ -459,6 +489,7 @@ static int turn(struct fgv_session *session)
 	}
 	if (err >= 0) {
 		done += fgv_gate_turn(session);
+		fgv_errands_turn(session);
 		err = fgv_control_look(session);
 	}
 	tell_rings(session);

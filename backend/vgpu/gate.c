@@ -247,6 +247,15 @@ void fgv_gate_begin(struct fgv_gate *gate)
 	gate->begun = true;
 }
 
+bool fgv_gate_pay(struct fgv_gate *gate, uint64_t ns)
+{
+	if (gate->room_ns == 0)
+		return false;
+	gate->room_ns -= fgv_min_u64(ns, gate->room_ns);
+	gate->free_ns = 0;
+	return true;
+}
+
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_gate *gate = &session->gate;

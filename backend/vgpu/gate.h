@@ -96,6 +96,20 @@ static inline bool fgv_gate_has_work(const struct fgv_gate *gate)
 	return gate->finished != gate->submitted;
 }
 
+/* Whether the session has the GPU, or may take it at once, and nobody else wants it. */
+static inline bool fgv_gate_is_alone(const struct fgv_gate *gate)
+{
+	return fgv_grant_state(fgv_grant_load(gate->grant)) != FGV_GRANT_NONE &&
+	       __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_RELAXED) == FGV_GRANT_NO_LIMIT;
+}
+
+/*
+ * The session has taken @ns for something that is not work. If it did so under the grant, it pays
+ * for it as for all the time until it gives the grant back: then there is so much less room for
+ * work, and the session was not idle. False: it was not under the grant.
+ */
+bool fgv_gate_pay(struct fgv_gate *gate, uint64_t ns);
+
 /*
  * Use counts from now on, for work that is done by the time that fgv_gate_let() is told of it. The
  * gate is open.

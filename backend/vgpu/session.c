@@ -28,6 +28,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_room_init(&session->room);
 	fgv_mapped_init(&session->mapped);
 	fgv_batch_init(&session->batch, session->setup.batching);
+	fgv_errands_init(session);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);

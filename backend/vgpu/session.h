@@ -12,6 +12,7 @@
 #include "backend/shared.h"
 #include "backend/vgpu/batch.h"
 #include "backend/vgpu/console.h"
+#include "backend/vgpu/errands.h"
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
@@ -63,6 +64,7 @@ struct fgv_session {
 	struct fgv_loans loans;
 	struct fgv_gate gate;
 	struct fgv_batch batch;
+	struct fgv_errands errands;
 	struct fgv_held held;
 	struct fgv_stall stall;
 	struct fgv_room room;

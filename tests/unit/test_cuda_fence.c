@@ -5,13 +5,14 @@
 #include <check.h>
 #include <stdlib.h>
 #include "backend/gpu/cuda_internal.h"
+#include "common/util.h"
 
 #define LOOKS 100
 
 /* What the driver of the test's says, and how often it was asked. */
 static struct {
 	CUresult stream, event;
-	unsigned stream_queries, event_queries, events;
+	unsigned stream_queries, event_queries, events, frees;
 } said;
 
 static struct fgv_cuda_driver driver;
@@ -46,6 +47,17 @@ static CUresult event_record(CUevent event, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+static CUresult mem_free(CUdeviceptr address)
+{
+	uint64_t begun_ns = fgv_now_ns();
+
+	(void)address;
+	said.frees++;
+	while (fgv_now_ns() == begun_ns)
+		continue;
+	return CUDA_SUCCESS;
+}
+
 /* Something is at work in the legacy stream, and a fence behind it. */
 static void setup(void)
 {
@@ -55,6 +67,7 @@ static void setup(void)
 		.event_query = event_query,
 		.event_create = event_create,
 		.event_record = event_record,
+		.mem_free = mem_free,
 	};
 	cuda = (struct cuda){.base.ops = &fgv_gpu_cuda, .driver = &driver};
 	cuda.legacy.next = cuda.legacy.previous = &cuda.legacy;
@@ -105,6 +118,19 @@ START_TEST(fault_is_told)
 }
 END_TEST
 
+/* What waits until the GPU is idle takes the driver's time then, and that is told. */
+START_TEST(late_frees_are_told)
+{
+	ck_assert_uint_eq(fgv_cuda_discard(&cuda, GARBAGE_MEMORY, 1 << 20, 512), CUDA_SUCCESS);
+	ck_assert_uint_eq(said.frees, 0);
+	ck_assert_uint_eq(cuda.base.late_ns, 0);
+	said.stream = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_SUCCESS);
+	ck_assert_uint_eq(said.frees, 1);
+	ck_assert_uint_gt(cuda.base.late_ns, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cuda_fence");
@@ -116,6 +142,7 @@ int main(void)
 	tcase_add_test(tests, each_look_asks_for_the_stream);
 	tcase_add_test(tests, each_look_asks_for_the_event_where_work_is_behind);
 	tcase_add_test(tests, fault_is_told);
+	tcase_add_test(tests, late_frees_are_told);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

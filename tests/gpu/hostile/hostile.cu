@@ -12,11 +12,14 @@
  *	memory			memory, until it is refused
  *	storm SECONDS BYTES	modules with a variable of BYTES, loaded and unloaded
  *	churn SECONDS BYTES	allocations of BYTES, made and freed
+ *	pins SECONDS BYTES	memory of BYTES, pinned and given back
+ *	spawn SECONDS		streams, made and destroyed
  *	neighbour SECONDS BLOCKS TURNS	kernels, eight at a time
  *	free			what is free of the device
  *
  * When it has what it could get it says so in a line, "done COUNT STATUS", and keeps it until its
- * standard input ends. neighbour, storm and churn end by themselves: "did COUNT SECONDS".
+ * standard input ends. Words with SECONDS end by themselves: "did COUNT SECONDS". All but neighbour
+ * say "begun" when they begin.
  */
 #include <cuda_runtime.h>
 #include <cstdio>
@@ -92,20 +95,33 @@ static int globals(unsigned long long bytes)
 	return hold(count, status);
 }
 
+/* Does something over and over; @turn says whether it went well. */
+template <typename Turn> static int storm_of(double seconds, Turn turn)
+{
+	unsigned long long count = 0;
+	double begun;
+
+	cudaFree(NULL);
+	printf("begun\n");
+	fflush(stdout);
+	begun = now();
+	while (now() - begun < seconds)
+		count += turn();
+	return report(count, now() - begun);
+}
+
 static int storm(double seconds, unsigned long long bytes)
 {
 	std::string text = text_with_variable(bytes);
-	unsigned long long count = 0;
-	double begun = now();
 
-	while (now() - begun < seconds) {
-		cudaLibrary_t library;
+	return storm_of(seconds, [&] {
+		cudaLibrary_t library = NULL;
+		bool is_loaded = load_variable(text, &library) == cudaSuccess;
 
-		if (load_variable(text, &library) == cudaSuccess)
-			count++;
-		cudaLibraryUnload(library);
-	}
-	return report(count, now() - begun);
+		if (library)
+			cudaLibraryUnload(library);
+		return is_loaded;
+	});
 }
 
 static int local(unsigned long long bytes)
@@ -198,18 +214,31 @@ static int fragments(unsigned long long bytes)
 
 static int churn(double seconds, unsigned long long bytes)
 {
-	unsigned long long count = 0;
-	double begun = now();
-
-	while (now() - begun < seconds) {
+	return storm_of(seconds, [&] {
 		void *made;
 
-		if (cudaMalloc(&made, bytes) != cudaSuccess)
-			continue;
-		cudaFree(made);
-		count++;
-	}
-	return report(count, now() - begun);
+		return cudaMalloc(&made, bytes) == cudaSuccess && cudaFree(made) == cudaSuccess;
+	});
+}
+
+static int pins(double seconds, unsigned long long bytes)
+{
+	return storm_of(seconds, [&] {
+		void *made;
+
+		return cudaMallocHost(&made, bytes) == cudaSuccess &&
+		       cudaFreeHost(made) == cudaSuccess;
+	});
+}
+
+static int spawn(double seconds)
+{
+	return storm_of(seconds, [] {
+		cudaStream_t stream;
+
+		return cudaStreamCreate(&stream) == cudaSuccess &&
+		       cudaStreamDestroy(stream) == cudaSuccess;
+	});
 }
 
 static int arrays(int layers)
@@ -361,6 +390,10 @@ int main(int argc, char **argv)
 		return storm(first, (unsigned long long)second);
 	if (word == "churn")
 		return churn(first, (unsigned long long)second);
+	if (word == "pins")
+		return pins(first, (unsigned long long)second);
+	if (word == "spawn")
+		return spawn(first);
 	if (word == "neighbour")
 		return neighbour(first, (int)second, argc > 4 ? atoi(argv[4]) : 1);
 	if (word == "free")

@@ -35,6 +35,7 @@ struct fgv_op_info {
 	bool has_bytes;		/* data follows the arguments */
 	bool work;		/* puts work on the GPU: takes the grant */
 	bool apart;		/* need not wait for work before it */
+	bool errand;		/* no work, but takes the driver's time */
 	uint16_t stream_off;	/* of the stream in the arguments */
 };
 #define FGV_OP_NO_STREAM UINT16_MAX

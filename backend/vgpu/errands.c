@@ -1,0 +1,93 @@
+/*
+ * The credit that errands are paid from.
+ */
+#include "backend/vgpu/errands.h"
+
+#include "backend/vgpu/session.h"
+#include "common/util.h"
+
+/* Of the session's VM, itself included. What has asked for nothing yet does not count. */
+static uint64_t count_sessions(const struct fgv_session *session)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
+		const struct fgv_account *account = &session->accounts->sessions[i];
+
+		count += __atomic_load_n(&account->requests, __ATOMIC_RELAXED) > 0;
+	}
+	return fgv_max_u64(count, 1);
+}
+
+static void fill(struct fgv_session *session)
+{
+	struct fgv_errands *errands = &session->errands;
+	uint64_t sessions = count_sessions(session), now_ns = fgv_now_ns();
+	int64_t most_ns = (int64_t)(FGV_ERRANDS_BURST_NS / sessions);
+	uint64_t passed_ns = fgv_min_u64(now_ns - errands->filled_ns,
+					 2 * FGV_ERRANDS_BURST_NS * FGV_ERRANDS_PART);
+
+	errands->filled_ns = now_ns;
+	errands->credit_ns += (int64_t)(passed_ns / FGV_ERRANDS_PART / sessions);
+	if (errands->credit_ns > most_ns)
+		errands->credit_ns = most_ns;
+}
+
+void fgv_errands_init(struct fgv_session *session)
+{
+	session->errands = (struct fgv_errands){
+		.credit_ns = (int64_t)FGV_ERRANDS_BURST_NS,
+		.filled_ns = fgv_now_ns(),
+	};
+}
+
+bool fgv_errands_admit(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	if (gate->room_ns > 0 || fgv_gate_is_alone(gate))
+		return true;
+	fill(session);
+	if (session->errands.credit_ns > 0)
+		return true;
+	gate->blocked = true;
+	return false;
+}
+
+uint64_t fgv_errands_begin(const struct fgv_session *session)
+{
+	return fgv_gate_is_alone(&session->gate) ? 0 : fgv_now_ns();
+}
+
+static void pay(struct fgv_session *session, uint64_t ns, uint64_t most_ns)
+{
+	struct fgv_errands *errands = &session->errands;
+
+	if (fgv_gate_pay(&session->gate, ns))
+		return;
+	errands->credit_ns -= (int64_t)fgv_min_u64(ns, most_ns);
+	if (errands->credit_ns < -(int64_t)FGV_ERRANDS_BURST_NS)
+		errands->credit_ns = -(int64_t)FGV_ERRANDS_BURST_NS;
+}
+
+static bool is_load(uint16_t op)
+{
+	return op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED;
+}
+
+void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns)
+{
+	session->gpu->late_ns = 0;
+	pay(session, fgv_now_ns() - begun_ns, is_load(op) ? FGV_ERRANDS_LOAD_NS : UINT64_MAX);
+}
+
+void fgv_errands_turn(struct fgv_session *session)
+{
+	uint64_t late_ns = session->gpu->late_ns;
+
+	if (!late_ns)
+		return;
+	session->gpu->late_ns = 0;
+	if (!fgv_gate_is_alone(&session->gate))
+		pay(session, late_ns, UINT64_MAX);
+}

@@ -1,0 +1,51 @@
+/*
+ * What a session has the driver do beside work: load and unload modules, allocate and free memory,
+ * make and destroy streams, events and arrays. None of it goes through a queue of the GPU, so the
+ * gate does not see it. But it takes locks of the driver's, copies, and changes contexts on the
+ * GPU: a program that does nothing else takes some percent of it from its neighbours.
+ *
+ * While a session has the GPU to itself errands cost nobody anything, and nothing is counted. While
+ * it holds the grant it pays for the time anyway. At other times they come out of a small credit
+ * of time, enough for the start of a usual program; where that is used up they wait for the grant
+ * like work, and so are charged by the daemon's clock.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_ERRANDS_H
+#define FGV_VGPU_ERRANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "api/host.h"
+
+/* Of the driver's time, at once and in the long run; the sessions of a VM share both. */
+#define FGV_ERRANDS_BURST_NS (100 * UINT64_C(1000000))
+#define FGV_ERRANDS_PART     100 /* one in so many of the time that passes */
+
+/* What loading a module costs others at most. Beyond that it is compiling, on a processor. */
+#define FGV_ERRANDS_LOAD_NS UINT64_C(1000000)
+
+struct fgv_errands {
+	int64_t credit_ns;  /* below 0: to be made up for first */
+	uint64_t filled_ns; /* up to when time has been added to it; fgv_now_ns() */
+};
+
+void fgv_errands_init(struct fgv_session *session);
+
+/*
+ * Whether an errand may run now. If not, the gate counts as blocked, so that the grant is asked
+ * for.
+ */
+bool fgv_errands_admit(struct fgv_session *session);
+
+/*
+ * An errand begins: what fgv_errands_end() wants to know, or 0, for which that need not be called,
+ * where the errand costs nobody anything.
+ */
+uint64_t fgv_errands_begin(const struct fgv_session *session);
+void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns);
+
+/* Once in each turn: counts what the GPU's driver did late, of errands that were over before. */
+void fgv_errands_turn(struct fgv_session *session);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * Errands: what a session has the driver do beside work. Many of them wait for the grant, but for
+ * those of a session that has the GPU to itself; the test is the daemon.
+ */
+#include <check.h>
+#include <cuda.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include "tests/unit/vgpu_calls.h"
+
+#define MANY	    20000
+#define PATIENCE_MS 60000
+#define LONG_NS	    (UINT64_C(3600) * 1000000000)
+
+static struct vgpu vgpu;
+static uint64_t image_len;
+
+static void await_no_wish(void)
+{
+	int waited_ms = 0;
+
+	while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
+		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
+		poll(NULL, 0, 1);
+	}
+}
+
+static void take_grant(void)
+{
+	vgpu_grant(&vgpu, 0);
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	await_no_wish();
+}
+
+/* So little credit is left to each that some errands use it up. */
+static void crowd(void)
+{
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++)
+		__atomic_store_n(&vgpu.accounts->sessions[i].requests, 1, __ATOMIC_RELAXED);
+}
+
+static void setup(void)
+{
+	vgpu_start(&vgpu);
+	image_len = vgpu_put_image(&vgpu, vgpu_forever_ptx);
+	take_grant();
+}
+
+static void teardown(void)
+{
+	vgpu_leave(&vgpu);
+}
+
+/* --- Pairs of errands ---------------------------------------------------------- */
+
+struct kind {
+	void (*post)(void);	/* a call of lane 0 */
+	uint64_t (*take)(void); /* its reply; what it has made */
+	void (*drop)(uint64_t made);
+};
+
+static void post_load(void)
+{
+	struct fgv_module_load_request request = {.image_off = vgpu.window.arena_off,
+						  .image_len = image_len};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_LOAD, &request, sizeof(request));
+}
+
+static uint64_t take_load(void)
+{
+	struct fgv_module_load_reply reply;
+
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
+	return reply.module;
+}
+
+static void drop_load(uint64_t made)
+{
+	struct fgv_module_unload_request request = {.module = (uint32_t)made};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_UNLOAD, &request, sizeof(request));
+}
+
+static void post_alloc(void)
+{
+	struct fgv_mem_alloc_request request = {.size = 1 << 20};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_MEM_ALLOC, &request, sizeof(request));
+}
+
+static uint64_t take_alloc(void)
+{
+	struct fgv_mem_alloc_reply reply;
+
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
+	return reply.address;
+}
+
+static void drop_alloc(uint64_t made)
+{
+	vgpu_mem_free(&vgpu, made);
+}
+
+static void post_stream(void)
+{
+	struct fgv_stream_create_request request = {0};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_CREATE, &request, sizeof(request));
+}
+
+static uint64_t take_stream(void)
+{
+	struct fgv_stream_create_reply reply;
+
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
+	return reply.stream;
+}
+
+static void drop_stream(uint64_t made)
+{
+	struct fgv_stream_destroy_request request = {.stream = (uint32_t)made};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_DESTROY, &request, sizeof(request));
+}
+
+static const struct kind kinds[] = {
+	{post_load, take_load, drop_load},
+	{post_alloc, take_alloc, drop_alloc},
+	{post_stream, take_stream, drop_stream},
+};
+#define KINDS (int)(sizeof(kinds) / sizeof(*kinds))
+
+/* Whether the call is answered; else the grant is asked for. */
+static bool is_answered(void)
+{
+	while (!fgv_ring_peek(&vgpu.lanes[0].replies)) {
+		if (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE))
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+/* Until a call waits for the grant; how many did not. */
+static int storm(const struct kind *kind)
+{
+	for (int count = 0; count < MANY; count++) {
+		kind->post();
+		if (!is_answered())
+			return count;
+		kind->drop(kind->take());
+	}
+	ck_abort_msg("%d errands, and none has waited", MANY);
+	return 0;
+}
+
+static void run(const struct kind *kind, int count)
+{
+	for (int i = 0; i < count; i++) {
+		kind->post();
+		kind->drop(kind->take());
+	}
+}
+
+/* --- Tests ----------------------------------------------------------------------- */
+
+/* A storm waits for the grant as work does, and is charged for the time that it has it. */
+START_TEST(a_storm_waits)
+{
+	const struct kind *kind = &kinds[_i];
+	uint64_t before_ns;
+
+	crowd();
+	storm(kind);
+	poll(NULL, 0, 20);
+	ck_assert_ptr_null(fgv_ring_peek(&vgpu.lanes[0].replies));
+	before_ns = __atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED);
+	vgpu_grant(&vgpu, VGPU_SLICE);
+	kind->drop(kind->take());
+	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+	ck_assert_uint_gt(__atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED), before_ns);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+}
+END_TEST
+
+/* The credit is the VM's: what all of its sessions do is no more than what one may. */
+START_TEST(sessions_share_the_credit)
+{
+	int alone, crowded;
+
+	alone = storm(&kinds[0]);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	kinds[0].drop(kinds[0].take());
+	vgpu_leave(&vgpu);
+	setup();
+	crowd();
+	crowded = storm(&kinds[0]);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	kinds[0].drop(kinds[0].take());
+	ck_assert_int_lt(crowded, alone);
+}
+END_TEST
+
+/* Nobody else wants the GPU: nothing waits, and no credit is used up. */
+START_TEST(nothing_is_counted_alone)
+{
+	crowd();
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	run(&kinds[_i], 500);
+	take_grant();
+	kinds[_i].post();
+	ck_assert(is_answered());
+	kinds[_i].drop(kinds[_i].take());
+}
+END_TEST
+
+/* Whoever holds the grant pays for the time already. */
+START_TEST(nothing_is_counted_under_the_grant)
+{
+	crowd();
+	vgpu.grant->flags = FGV_GRANT_KEEP;
+	vgpu_grant(&vgpu, LONG_NS);
+	run(&kinds[_i], 500);
+	take_grant();
+	kinds[_i].post();
+	ck_assert(is_answered());
+	kinds[_i].drop(kinds[_i].take());
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("errands");
+	TCase *tests = tcase_create("errands");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tests, 120);
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_loop_test(tests, a_storm_waits, 0, KINDS);
+	tcase_add_test(tests, sessions_share_the_credit);
+	tcase_add_loop_test(tests, nothing_is_counted_alone, 0, KINDS);
+	tcase_add_loop_test(tests, nothing_is_counted_under_the_grant, 0, KINDS);
+	suite_add_tcase(suite, tests);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
