@@ -65,9 +65,9 @@ static CUresult mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address
 	return seen();
 }
 
-static CUresult mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+static CUresult mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t charged)
 {
-	(void)gpu, (void)address, (void)bytes;
+	(void)gpu, (void)address, (void)bytes, (void)charged;
 	return seen();
 }
 
@@ -155,7 +155,7 @@ static const struct fgv_gpu_ops ops = {
 	.print = print,
 };
 
-static struct fgv_gpu gpu = {&ops};
+static struct fgv_gpu gpu = {.ops = &ops};
 
 /* --- Both sides ------------------------------------------------------------ */
 

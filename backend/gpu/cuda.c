@@ -159,9 +159,16 @@ static CUresult cuda_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *ad
 	return status;
 }
 
-static CUresult cuda_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+static CUresult cuda_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			      uint64_t charged)
 {
-	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MEMORY, address, bytes);
+	(void)bytes;
+	return fgv_cuda_discard(cuda_of(gpu), GARBAGE_MEMORY, address, charged);
+}
+
+static void cuda_reclaim(struct fgv_gpu *gpu)
+{
+	fgv_cuda_collect_now(cuda_of(gpu));
 }
 
 static CUresult cuda_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -455,6 +462,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.info = cuda_info,
 	.mem_alloc = cuda_mem_alloc,
 	.mem_free = cuda_mem_free,
+	.reclaim = cuda_reclaim,
 	.mem_info = cuda_mem_info,
 	.costs = fgv_cuda_costs,
 	.host_register = cuda_host_register,

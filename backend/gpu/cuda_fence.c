@@ -327,7 +327,7 @@ void fgv_cuda_collect_now(struct cuda *cuda)
 		cuda->garbage = item->next;
 		free(item);
 	}
-	cuda->garbage_bytes = 0;
+	cuda->base.late_bytes = 0;
 	cuda->garbage_count = 0;
 	cuda->base.late_ns += fgv_now_ns() - begun_ns;
 }
@@ -340,8 +340,8 @@ void fgv_cuda_collect(struct cuda *cuda)
 
 /*
  * The driver waits for the whole GPU when it frees, and who waits here holds up all of
- * the session's threads. The price of not waiting is memory that the VM's account no
- * longer shows: at most GARBAGE_BYTES_MAX, past which it is the program that waits.
+ * the session's threads. The price of not waiting is memory that is charged for longer: at
+ * most GARBAGE_BYTES_MAX, past which it is the program that waits.
  */
 CUresult fgv_cuda_discard(struct cuda *cuda, enum garbage_kind kind, uint64_t what, uint64_t bytes)
 {
@@ -354,8 +354,8 @@ CUresult fgv_cuda_discard(struct cuda *cuda, enum garbage_kind kind, uint64_t wh
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*item = (struct garbage){kind, what, bytes, cuda->garbage};
 	cuda->garbage = item;
-	cuda->garbage_bytes += bytes;
-	if (++cuda->garbage_count > GARBAGE_COUNT_MAX || cuda->garbage_bytes > GARBAGE_BYTES_MAX)
+	cuda->base.late_bytes += bytes;
+	if (++cuda->garbage_count > GARBAGE_COUNT_MAX || cuda->base.late_bytes > GARBAGE_BYTES_MAX)
 		fgv_cuda_collect_now(cuda);
 	else
 		fgv_cuda_collect(cuda);

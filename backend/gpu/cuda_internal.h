@@ -32,7 +32,7 @@ enum garbage_kind { GARBAGE_MEMORY, GARBAGE_MODULE, GARBAGE_ARRAY, GARBAGE_MIPMA
 struct garbage {
 	enum garbage_kind kind;
 	uint64_t what; /* an address, or the driver's handle */
-	uint64_t bytes;
+	uint64_t bytes; /* of base.late_bytes */
 	struct garbage *next;
 };
 
@@ -44,7 +44,6 @@ struct cuda {
 	struct fgv_gpu_stream legacy; /* head of the ring of streams */
 	struct pooled_event *free_events;
 	struct garbage *garbage;
-	uint64_t garbage_bytes;
 	unsigned garbage_count;
 	bool prints; /* there was code that may print */
 };

@@ -110,8 +110,11 @@ struct fgv_gpu_module_cost {
 /* A device that this process has opened; each implementation's struct begins with it. */
 struct fgv_gpu {
 	const struct fgv_gpu_ops *ops;
-	/* The caller's to clear: time that frees have taken which were put off when they were asked
-	 * for. */
+	/*
+	 * Frees that were put off until the GPU is idle: what they will give back, and the time
+	 * that they took in the end, which is the caller's to clear.
+	 */
+	uint64_t late_bytes;
 	uint64_t late_ns;
 };
 
@@ -134,8 +137,14 @@ struct fgv_gpu_ops {
 	CUresult (*info)(struct fgv_gpu *gpu, struct fgv_device_info *info);
 
 	CUresult (*mem_alloc)(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address);
-	/* Waits for nothing: the memory goes after the work queued before. @bytes as allocated. */
-	CUresult (*mem_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+	/*
+	 * Waits for nothing: the memory goes after the work queued before. @bytes as allocated;
+	 * @charged: what it counts for in late_bytes until then.
+	 */
+	CUresult (*mem_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			     uint64_t charged);
+	/* What was freed, destroyed or unloaded and is still there, goes now. May wait for work. */
+	void (*reclaim)(struct fgv_gpu *gpu);
 	CUresult (*mem_info)(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
 	void (*costs)(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs);
 	/*

@@ -135,13 +135,21 @@ static CUresult soft_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *ad
 	return status;
 }
 
-static CUresult soft_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+static CUresult soft_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			      uint64_t charged)
 {
 	CUresult status = softgpu_mem_free(gpu_of(gpu), address);
 
+	(void)charged;
 	if (status == CUDA_SUCCESS)
 		((struct soft *)gpu)->used_bytes -= bytes;
 	return status;
+}
+
+/* Nothing is put off. */
+static void soft_reclaim(struct fgv_gpu *gpu)
+{
+	(void)gpu;
 }
 
 static CUresult soft_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -477,6 +485,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.info = soft_info,
 	.mem_alloc = soft_mem_alloc,
 	.mem_free = soft_mem_free,
+	.reclaim = soft_reclaim,
 	.mem_info = soft_mem_info,
 	.costs = soft_costs,
 	.host_register = soft_host_register,

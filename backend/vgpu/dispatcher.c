@@ -145,7 +145,8 @@ struct answer {
 static int dispatch(struct fgv_session *session, struct fgv_request *request, uint32_t len,
 		    struct answer *answer)
 {
-	uint64_t begun_ns = is_errand(request->op) ? fgv_errands_begin(session) : 0;
+	bool errand = is_errand(request->op);
+	uint64_t begun_ns = errand ? fgv_errands_begin(session) : 0;
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
@@ -155,6 +156,8 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 		return violation(session, request, request->violation);
 	if (begun_ns && answer->status != FGV_CLOSED)
 		fgv_errands_end(session, request->op, begun_ns);
+	if (errand)
+		fgv_errands_settle(session);
 	return 0;
 }
 
@@ -489,7 +492,7 @@ static int turn(struct fgv_session *session)
 	}
 	if (err >= 0) {
 		done += fgv_gate_turn(session);
-		fgv_errands_turn(session);
+		fgv_errands_settle(session);
 		err = fgv_control_look(session);
 	}
 	tell_rings(session);

@@ -81,10 +81,12 @@ void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns
 	pay(session, fgv_now_ns() - begun_ns, is_load(op) ? FGV_ERRANDS_LOAD_NS : UINT64_MAX);
 }
 
-void fgv_errands_turn(struct fgv_session *session)
+void fgv_errands_settle(struct fgv_session *session)
 {
 	uint64_t late_ns = session->gpu->late_ns;
 
+	if (session->gpu->late_bytes != session->quota.late.bytes)
+		fgv_quota_set_late(&session->quota, session->gpu->late_bytes);
 	if (!late_ns)
 		return;
 	session->gpu->late_ns = 0;

@@ -45,7 +45,10 @@ bool fgv_errands_admit(struct fgv_session *session);
 uint64_t fgv_errands_begin(const struct fgv_session *session);
 void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns);
 
-/* Once in each turn: counts what the GPU's driver did late, of errands that were over before. */
-void fgv_errands_turn(struct fgv_session *session);
+/*
+ * After each errand, and once in each turn: charges for the memory that was freed and is not yet
+ * given back to the driver, and counts what the driver did late, of errands that were over before.
+ */
+void fgv_errands_settle(struct fgv_session *session);
 
 #endif

@@ -71,7 +71,7 @@ static CUresult allocate(struct fgv_session *session, uint64_t bytes, struct fgv
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (fgv_quota_add(&session->quota, *address, bytes) < 0) {
-		gpu->ops->mem_free(gpu, *address, bytes);
+		gpu->ops->mem_free(gpu, *address, bytes, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -97,12 +97,12 @@ CUresult fgv_do_mem_alloc(struct fgv_session *session, struct fgv_request *reque
 CUresult fgv_do_mem_free(struct fgv_session *session, struct fgv_request *request,
 			 const struct fgv_mem_free_in *in)
 {
-	uint64_t bytes;
+	uint64_t bytes, charged;
 
 	(void)request;
-	if (fgv_quota_remove(&session->quota, in->address, &bytes) < 0)
+	if (fgv_quota_remove(&session->quota, in->address, &bytes, &charged) < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return session->gpu->ops->mem_free(session->gpu, in->address, bytes);
+	return session->gpu->ops->mem_free(session->gpu, in->address, bytes, charged);
 }
 
 CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *request,

@@ -65,7 +65,7 @@ void fgv_quota_fini(struct fgv_quota *quota)
 		RB_REMOVE(fgv_allocation_tree, &quota->allocations, at);
 		free(at);
 	}
-	quota->blocks = (struct fgv_charge){0};
+	quota->blocks = quota->late = (struct fgv_charge){0};
 	quota->count = 0;
 	store_own(quota, 0);
 }
@@ -90,15 +90,23 @@ static uint64_t sum_use(const struct fgv_quota *quota, uint64_t limit, uint64_t 
 	return sum;
 }
 
-int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
+static uint64_t left_without(const struct fgv_quota *quota, uint64_t without)
+{
+	uint64_t limit = limit_of(quota);
+
+	return limit - fgv_min_u64(sum_use(quota, limit, without), limit);
+}
+
+static void shrink(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
+{
+	store_own(quota, load_use(quota->own) - (charge->bytes - bytes));
+	charge->bytes = bytes;
+}
+
+static int grow(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
 {
 	uint64_t before = load_use(quota->own), limit = limit_of(quota), after;
 
-	if (bytes <= charge->bytes) {
-		store_own(quota, before - (charge->bytes - bytes));
-		charge->bytes = bytes;
-		return 0;
-	}
 	quota->refused = UINT64_MAX;
 	if (__builtin_add_overflow(before, bytes - charge->bytes, &after) || after > limit)
 		return -ENOMEM;
@@ -111,6 +119,45 @@ int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_
 	quota->refused = 0;
 	charge->bytes = bytes;
 	return 0;
+}
+
+/* Where there would be room without what is freed late, it is freed now. */
+static bool make_room(struct fgv_quota *quota, uint64_t bytes)
+{
+	if (!quota->late.bytes || bytes > left_without(quota, 0) + quota->late.bytes)
+		return false;
+	shrink(quota, &quota->late, fgv_min_u64(quota->reclaim(quota->of), quota->late.bytes));
+	return true;
+}
+
+int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
+{
+	if (bytes <= charge->bytes) {
+		shrink(quota, charge, bytes);
+		return 0;
+	}
+	if (grow(quota, charge, bytes) == 0)
+		return 0;
+	if (!make_room(quota, bytes - charge->bytes))
+		return -ENOMEM;
+	return grow(quota, charge, bytes);
+}
+
+void fgv_quota_set_reclaim(struct fgv_quota *quota, fgv_quota_reclaim *reclaim, void *of)
+{
+	quota->reclaim = reclaim;
+	quota->of = of;
+}
+
+void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes)
+{
+	uint64_t refused = quota->refused;
+
+	if (bytes > quota->late.bytes && grow(quota, &quota->late, bytes) < 0)
+		bytes = fgv_min_u64(quota->reclaim(quota->of), quota->late.bytes);
+	if (bytes < quota->late.bytes)
+		shrink(quota, &quota->late, bytes);
+	quota->refused = refused;
 }
 
 int fgv_quota_reserve(struct fgv_quota *quota, struct fgv_charge *ahead, uint64_t bytes)
@@ -176,7 +223,7 @@ int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes)
 	return 0;
 }
 
-int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes)
+int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes, uint64_t *charged)
 {
 	struct fgv_allocation key = {.address = address};
 	struct fgv_allocation *found = RB_FIND(fgv_allocation_tree, &quota->allocations, &key);
@@ -184,7 +231,8 @@ int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes)
 	if (!found)
 		return -ENOENT;
 	*bytes = found->bytes;
-	fgv_quota_charge(quota, &quota->blocks, quota->blocks.bytes - own_bytes(quota, found));
+	*charged = own_bytes(quota, found);
+	shrink(quota, &quota->blocks, quota->blocks.bytes - *charged);
 	forget(quota, found);
 	return 0;
 }
@@ -202,13 +250,6 @@ bool fgv_quota_others(const struct fgv_quota *quota)
 	return sum_use(quota, limit_of(quota), quota->own_bit) > 0;
 }
 
-static uint64_t left_without(const struct fgv_quota *quota, uint64_t without)
-{
-	uint64_t limit = limit_of(quota);
-
-	return limit - fgv_min_u64(sum_use(quota, limit, without), limit);
-}
-
 bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without)
 {
 	return bytes <= left_without(quota, without & ~quota->own_bit);
@@ -216,7 +257,9 @@ bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t
 
 uint64_t fgv_quota_left(const struct fgv_quota *quota)
 {
-	return left_without(quota, fgv_quota_ending(quota));
+	uint64_t left = left_without(quota, fgv_quota_ending(quota));
+
+	return fgv_min_u64(left + quota->late.bytes, limit_of(quota));
 }
 
 uint64_t fgv_quota_returning(const struct fgv_quota *quota)

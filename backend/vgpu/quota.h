@@ -29,6 +29,12 @@ struct fgv_charge {
 	uint64_t bytes;
 };
 
+/*
+ * Has what was freed late go now, which may wait for work of @of's. How many bytes are still to
+ * go then.
+ */
+typedef uint64_t fgv_quota_reclaim(void *of);
+
 struct fgv_quota {
 	const struct fgv_allowance *allowance;
 	const struct fgv_accounts *accounts;
@@ -37,8 +43,12 @@ struct fgv_quota {
 	uint64_t granule;
 	struct fgv_allocation_tree allocations;
 	struct fgv_charge blocks; /* of all allocations */
+	struct fgv_charge late;	  /* freed, and not yet given back to the driver */
+	fgv_quota_reclaim *reclaim;
+	void *of;
 	uint32_t count;
-	/* Of the last charge that was to grow, by how much, if it was refused; UINT64_MAX: for good. */
+	/* Of the last charge that was to grow, by how much, if it was refused; UINT64_MAX: for
+	 * good. */
 	uint64_t refused;
 };
 
@@ -50,6 +60,9 @@ void fgv_quota_init(struct fgv_quota *quota, const struct fgv_allowance *allowan
 		    uint64_t granule);
 /* Frees the bookkeeping and clears what the account says is in use. */
 void fgv_quota_fini(struct fgv_quota *quota);
+
+/* Called where a charge finds no room, or the late one. */
+void fgv_quota_set_reclaim(struct fgv_quota *quota, fgv_quota_reclaim *reclaim, void *of);
 
 /*
  * Makes @charge one of @bytes. 0, or -ENOMEM with nothing changed where the quota would be
@@ -68,8 +81,14 @@ static inline void fgv_quota_release(struct fgv_quota *quota, struct fgv_charge 
 int fgv_quota_reserve(struct fgv_quota *quota, struct fgv_charge *ahead, uint64_t bytes);
 /* Remembers an allocation, and charges it. 0, -EEXIST or -ENOMEM. */
 int fgv_quota_add(struct fgv_quota *quota, uint64_t address, uint64_t bytes);
-/* Forgets it, and no longer charges it: 0 and its size, or -ENOENT. */
-int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes);
+/* Forgets it, and no longer charges it: 0, its size and what was charged for it; or -ENOENT. */
+int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes, uint64_t *charged);
+
+/*
+ * Of what is not charged any more, @bytes in all have not been given back to the driver: they are
+ * charged until they are. Where another session has taken the room meanwhile, they are reclaimed.
+ */
+void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes);
 
 /* The VM's other sessions that are ending, a bit for each. */
 uint64_t fgv_quota_ending(const struct fgv_quota *quota);

@@ -10,17 +10,26 @@
 #include "common/util.h"
 #include "shmring/park.h"
 
-static int quota_init(struct fgv_session *session)
+static uint64_t reclaim(void *of)
+{
+	struct fgv_gpu *gpu = of;
+
+	gpu->ops->reclaim(gpu);
+	return gpu->late_bytes;
+}
+
+int fgv_session_init_quota(struct fgv_session *session)
 {
 	session->gpu->ops->costs(session->gpu, &session->costs);
 	fgv_quota_init(&session->quota, session->allowance, session->accounts, session->account,
 		       session->setup.account, session->costs.granule);
+	fgv_quota_set_reclaim(&session->quota, reclaim, session->gpu);
 	return fgv_quota_charge(&session->quota, &session->context, session->setup.context_bytes);
 }
 
 int fgv_session_init(struct fgv_session *session)
 {
-	if (quota_init(session) < 0)
+	if (fgv_session_init_quota(session) < 0)
 		return -EDQUOT;
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);

@@ -103,6 +103,9 @@ static inline void fgv_account_add(uint64_t *counter, uint64_t n)
 int fgv_session_init(struct fgv_session *session);
 void fgv_session_fini(struct fgv_session *session);
 
+/* What it begins with: the books of memory. A negative errno where the context does not fit. */
+int fgv_session_init_quota(struct fgv_session *session);
+
 /* Puts a reference to @object, and destroys it with the last one. */
 CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object);
 

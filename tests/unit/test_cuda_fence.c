@@ -124,10 +124,12 @@ START_TEST(late_frees_are_told)
 	ck_assert_uint_eq(fgv_cuda_discard(&cuda, GARBAGE_MEMORY, 1 << 20, 512), CUDA_SUCCESS);
 	ck_assert_uint_eq(said.frees, 0);
 	ck_assert_uint_eq(cuda.base.late_ns, 0);
+	ck_assert_uint_eq(cuda.base.late_bytes, 512);
 	said.stream = CUDA_SUCCESS;
 	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, fence), CUDA_SUCCESS);
 	ck_assert_uint_eq(said.frees, 1);
 	ck_assert_uint_gt(cuda.base.late_ns, 0);
+	ck_assert_uint_eq(cuda.base.late_bytes, 0);
 }
 END_TEST
 

@@ -21,8 +21,7 @@ static void setup(void)
 	allowance = (struct fgv_allowance){.memory_bytes = QUOTA};
 	fgv_quota_init(&quota, &allowance, &accounts, &accounts.sessions[3], 3, BLOCK);
 	fgv_quota_init(&other, &allowance, &accounts, &accounts.sessions[FGV_SESSIONS_MAX - 1],
-		       FGV_SESSIONS_MAX - 1,
-		       BLOCK);
+		       FGV_SESSIONS_MAX - 1, BLOCK);
 }
 
 static void teardown(void)
@@ -128,17 +127,18 @@ END_TEST
 
 START_TEST(remembers_allocations)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, charged = 0;
 
 	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), 0);
 	ck_assert_int_eq(fgv_quota_add(&quota, 0x1000, 100), -EEXIST);
-	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1001, &bytes), -ENOENT);
-	ck_assert_int_eq(fgv_quota_remove(&quota, 0, &bytes), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1001, &bytes, &charged), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0, &bytes, &charged), -ENOENT);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA - BLOCK);
-	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes), 0);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes, &charged), 0);
 	ck_assert_uint_eq(bytes, 100);
+	ck_assert_uint_eq(charged, BLOCK);
 	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
-	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, 0x1000, &bytes, &charged), -ENOENT);
 }
 END_TEST
 
@@ -156,7 +156,7 @@ START_TEST(charges_for_blocks)
 		{10 * BLOCK, 2 * BLOCK, 5},
 	};
 	const size_t count = sizeof(steps) / sizeof(steps[0]);
-	uint64_t bytes;
+	uint64_t bytes, charged;
 
 	for (size_t i = 0; i < count; i++) {
 		ck_assert_int_eq(fgv_quota_add(&quota, steps[i].address, steps[i].bytes), 0);
@@ -164,7 +164,7 @@ START_TEST(charges_for_blocks)
 	}
 	for (size_t i = count; i-- > 0;) {
 		ck_assert_uint_eq(accounts.sessions[3].memory_bytes, steps[i].used * BLOCK);
-		ck_assert_int_eq(fgv_quota_remove(&quota, steps[i].address, &bytes), 0);
+		ck_assert_int_eq(fgv_quota_remove(&quota, steps[i].address, &bytes, &charged), 0);
 	}
 	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
 }
@@ -173,20 +173,20 @@ END_TEST
 /* One small allocation is left in each block: the blocks are what is taken. */
 START_TEST(small_allocations_hold_their_blocks)
 {
-	uint64_t bytes;
+	uint64_t bytes, charged;
 
 	for (uint64_t block = 1; block <= QUOTA / BLOCK; block++) {
 		for (uint64_t part = 0; part < 4; part++)
 			ck_assert_int_eq(fgv_quota_add(&quota, block * BLOCK + part * BLOCK / 4, 1),
 					 0);
 		for (uint64_t part = 1; part < 4; part++)
-			ck_assert_int_eq(
-				fgv_quota_remove(&quota, block * BLOCK + part * BLOCK / 4, &bytes),
-				0);
+			ck_assert_int_eq(fgv_quota_remove(&quota, block * BLOCK + part * BLOCK / 4,
+							  &bytes, &charged),
+					 0);
 	}
 	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
 	ck_assert_int_eq(fgv_quota_add(&quota, QUOTA * 2, 1), -ENOMEM);
-	ck_assert_int_eq(fgv_quota_remove(&quota, QUOTA * 2, &bytes), -ENOENT);
+	ck_assert_int_eq(fgv_quota_remove(&quota, QUOTA * 2, &bytes, &charged), -ENOENT);
 	/* In one of those there is room. */
 	ck_assert_int_eq(fgv_quota_add(&quota, BLOCK + 100, 1), 0);
 }
