@@ -60,11 +60,6 @@ static CUresult window_init(struct fgv_session *session)
 					setup->window_off);
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the window", err);
-	if (setup->window_off) {
-		/* The others in there are none of its business. */
-		close(session->fds[FGV_SETUP_WINDOW]);
-		session->fds[FGV_SETUP_WINDOW] = -1;
-	}
 	return CUDA_SUCCESS;
 }
 

@@ -92,6 +92,7 @@ static struct {
 	int pipe[2];   /* the attacker's */
 	char file[40]; /* anybody may write it */
 	char word[32]; /* a path for the attacker to make */
+	void *page;    /* of several that a file has */
 } victim;
 
 static void be_a_victim(uid_t uid)
@@ -117,6 +118,11 @@ static void make_victim(uid_t uid)
 	ck_assert_int_eq(fchmod(fd, 0666), 0);
 	close(fd);
 	snprintf(victim.word, sizeof(victim.word), "/tmp/fairgv-made-%d", getpid());
+	fd = memfd_create("several", MFD_CLOEXEC);
+	ck_assert_int_eq(ftruncate(fd, 4 * getpagesize()), 0);
+	victim.page = mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(victim.page, MAP_FAILED);
+	close(fd);
 	ck_assert_int_eq(pipe(victim.pipe), 0);
 	victim.pid = fork();
 	ck_assert_int_ge(victim.pid, 0);
@@ -384,6 +390,16 @@ static bool can_use_timers(void)
 	return setitimer(ITIMER_REAL, &never, NULL) == 0;
 }
 
+/* From a page to all of the file that it is of, whose descriptor is closed: the VM's accounts. */
+static bool can_extend_mappings(void)
+{
+	void *more = mremap(victim.page, (size_t)getpagesize(), 2 * (size_t)getpagesize(),
+			    MREMAP_MAYMOVE);
+	void *twice = mremap(victim.page, 0, 2 * (size_t)getpagesize(), MREMAP_MAYMOVE);
+
+	return more != MAP_FAILED || twice != MAP_FAILED;
+}
+
 static const struct attack {
 	const char *name;
 	bool (*got_through)(void);
@@ -427,6 +443,7 @@ static const struct attack {
 	{"the kernel", can_reach_kernel},
 	{"personality", can_be_someone_else},
 	{"setitimer", can_use_timers},
+	{"mremap", can_extend_mappings},
 };
 
 /* Of those that depend on the file system, where the kernel has no list of files. */
@@ -609,12 +626,29 @@ static void *say_yes(void *arg)
 	return NULL;
 }
 
+/* Blocks that the C library would rather move by mremap(). */
+static void grow_memory(void)
+{
+	char *memory = malloc(1 << 20);
+
+	ck_assert_ptr_nonnull(memory);
+	memory[(1 << 20) - 1] = 'x';
+	for (size_t len = 2 << 20; len <= 64 << 20; len *= 2) {
+		memory = realloc(memory, len);
+		ck_assert_ptr_nonnull(memory);
+		memory[len - 1] = 'x';
+	}
+	ck_assert_int_eq(memory[(1 << 20) - 1], 'x');
+	free(memory);
+}
+
 static void use_threads_and_memory(void)
 {
 	pthread_t thread;
 	int yes = 0;
 	void *memory;
 
+	grow_memory();
 	ck_assert_int_eq(pthread_create(&thread, NULL, say_yes, &yes), 0);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_int_eq(yes, 1);
