@@ -73,6 +73,38 @@ static int start(struct fgv_nvml *nvml, char *why, size_t why_len)
 	return -EIO;
 }
 
+/* FairGV's own, which describes a VM to its programs, by asking this daemon. */
+static bool is_ours(void)
+{
+	void *core = dlopen("libfairgv.so.0", RTLD_LAZY | RTLD_NOLOAD);
+
+	if (core)
+		dlclose(core);
+	return core != NULL;
+}
+
+static int load(struct fgv_nvml *nvml, char *why, size_t why_len)
+{
+	int ret;
+
+	nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->library) {
+		snprintf(why, why_len, "%s", dlerror());
+		return -ENOENT;
+	}
+	if (is_ours()) {
+		snprintf(why, why_len,
+			 "libnvidia-ml.so.1 is FairGV's own; take its folder out of "
+			 "LD_LIBRARY_PATH");
+		ret = -ENOENT;
+	} else {
+		ret = start(nvml, why, why_len);
+	}
+	if (ret)
+		dlclose(nvml->library);
+	return ret;
+}
+
 int fgv_nvml_open(struct fgv_nvml **out, char *why, size_t why_len)
 {
 	struct fgv_nvml *nvml = calloc(1, sizeof(*nvml));
@@ -82,20 +114,12 @@ int fgv_nvml_open(struct fgv_nvml **out, char *why, size_t why_len)
 		snprintf(why, why_len, "out of memory");
 		return -ENOMEM;
 	}
-	nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!nvml->library) {
-		snprintf(why, why_len, "%s", dlerror());
+	ret = load(nvml, why, why_len);
+	if (ret)
 		free(nvml);
-		return -ENOENT;
-	}
-	ret = start(nvml, why, why_len);
-	if (ret) {
-		dlclose(nvml->library);
-		free(nvml);
-		return ret;
-	}
-	*out = nvml;
-	return 0;
+	else
+		*out = nvml;
+	return ret;
 }
 
 void fgv_nvml_close(struct fgv_nvml *nvml)

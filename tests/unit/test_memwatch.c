@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <check.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,12 +12,28 @@
 #include <string.h>
 #include <unistd.h>
 #include "backend/memwatch.h"
+#include "backend/nvml.h"
 #include "common/util.h"
 #include "tests/unit/admin_client.h"
 
 #define MIB	(1024ull * 1024)
 #define GIB	(1024 * MIB)
 #define CONTEXT (500 * MIB)
+
+/* FairGV's own library, which a daemon can find where it finds its other libraries. */
+START_TEST(asks_nobody_but_the_driver)
+{
+	void *ours =
+		dlopen(FGV_TEST_FAKE_CUDA "/../../../frontend/.libs/libnvidia-ml.so.1", RTLD_NOW);
+	struct fgv_nvml *nvml = NULL;
+	char why[256] = "";
+
+	ck_assert_msg(ours, "%s", dlerror());
+	ck_assert_int_eq(fgv_nvml_open(&nvml, why, sizeof(why)), -ENOENT);
+	ck_assert_msg(strstr(why, "FairGV's own"), "%s", why);
+	dlclose(ours);
+}
+END_TEST
 
 /* --- Judging ------------------------------------------------------------------- */
 
@@ -262,6 +279,7 @@ int main(void)
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
+	tcase_add_test(judging, asks_nobody_but_the_driver);
 	tcase_add_test(judging, judges_one);
 	tcase_add_test(judging, judges_all_together);
 	tcase_add_test(judging, judges_those_that_claim_all);

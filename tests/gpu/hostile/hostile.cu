@@ -10,6 +10,7 @@
  *	limits STEPS		a limit raised, and lowered in STEPS by a byte; then memory
  *	fragments BYTES		allocations of BYTES, of which one in each 2 MiB stays; then memory
  *	memory			memory, until it is refused
+ *	one BYTES		one allocation
  *	storm SECONDS BYTES	modules with a variable of BYTES, loaded and unloaded
  *	churn SECONDS BYTES	allocations of BYTES, made and freed
  *	pins SECONDS BYTES	memory of BYTES, pinned and given back
@@ -172,6 +173,14 @@ static int memory()
 	unsigned long long taken = take_memory(&status);
 
 	return hold(taken, status);
+}
+
+static int one(unsigned long long bytes)
+{
+	void *made;
+	cudaError_t status = cudaMalloc(&made, bytes);
+
+	return hold(status == cudaSuccess, status);
 }
 
 static int limits(unsigned long long steps)
@@ -386,6 +395,8 @@ int main(int argc, char **argv)
 		return fragments((unsigned long long)first);
 	if (word == "memory")
 		return memory();
+	if (word == "one")
+		return one((unsigned long long)first);
 	if (word == "storm")
 		return storm(first, (unsigned long long)second);
 	if (word == "churn")
