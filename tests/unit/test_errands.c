@@ -9,29 +9,11 @@
 #include <stdlib.h>
 #include "tests/unit/vgpu_calls.h"
 
-#define MANY	    20000
-#define PATIENCE_MS 60000
-#define LONG_NS	    (UINT64_C(3600) * 1000000000)
+#define MANY	20000
+#define LONG_NS (UINT64_C(3600) * 1000000000)
 
 static struct vgpu vgpu;
 static uint64_t image_len;
-
-static void await_no_wish(void)
-{
-	int waited_ms = 0;
-
-	while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
-		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
-		poll(NULL, 0, 1);
-	}
-}
-
-static void take_grant(void)
-{
-	vgpu_grant(&vgpu, 0);
-	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
-	await_no_wish();
-}
 
 /* So little credit is left to each that some errands use it up. */
 static void crowd(void)
@@ -44,7 +26,7 @@ static void setup(void)
 {
 	vgpu_start(&vgpu);
 	image_len = vgpu_put_image(&vgpu, vgpu_forever_ptx);
-	take_grant();
+	vgpu_take_grant(&vgpu);
 }
 
 static void teardown(void)
@@ -209,7 +191,7 @@ START_TEST(nothing_is_counted_alone)
 	crowd();
 	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
 	run(&kinds[_i], 500);
-	take_grant();
+	vgpu_take_grant(&vgpu);
 	kinds[_i].post();
 	ck_assert(is_answered());
 	kinds[_i].drop(kinds[_i].take());
@@ -223,7 +205,7 @@ START_TEST(nothing_is_counted_under_the_grant)
 	vgpu.grant->flags = FGV_GRANT_KEEP;
 	vgpu_grant(&vgpu, LONG_NS);
 	run(&kinds[_i], 500);
-	take_grant();
+	vgpu_take_grant(&vgpu);
 	kinds[_i].post();
 	ck_assert(is_answered());
 	kinds[_i].drop(kinds[_i].take());

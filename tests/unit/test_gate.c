@@ -19,17 +19,6 @@
 static struct vgpu vgpu;
 static uint64_t memory;
 
-/* Who has used a slice up goes on asking for a moment. */
-static void await_no_wish(void)
-{
-	int waited_ms = 0;
-
-	while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
-		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
-		poll(NULL, 0, 1);
-	}
-}
-
 /* The grant is not with the process, and 8 MiB of the GPU's memory are. */
 static void setup(void)
 {
@@ -40,9 +29,7 @@ static void setup(void)
 	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_ALLOC, &request, sizeof(request), &reply),
 			  CUDA_SUCCESS);
 	memory = reply.address;
-	vgpu_grant(&vgpu, 0);
-	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
-	await_no_wish();
+	vgpu_take_grant(&vgpu);
 }
 
 static void teardown(void)

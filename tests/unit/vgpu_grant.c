@@ -46,3 +46,15 @@ void vgpu_await_wants(struct vgpu *vgpu)
 		ck_assert_msg(waited_ms < VGPU_PATIENCE_MS, "the grant is not asked for");
 	}
 }
+
+void vgpu_take_grant(struct vgpu *vgpu)
+{
+	int waited_ms = 0;
+
+	vgpu_grant(vgpu, 0);
+	vgpu_await_grant(vgpu, FGV_GRANT_NONE);
+	while (__atomic_load_n(&vgpu->grant->wants, __ATOMIC_ACQUIRE)) {
+		ck_assert_int_lt(waited_ms++, VGPU_PATIENCE_MS);
+		poll(NULL, 0, 1);
+	}
+}

@@ -75,6 +75,8 @@ void vgpu_start(struct vgpu *vgpu);
 void vgpu_grant(struct vgpu *vgpu, uint64_t limit_ns);
 /* Waits until the grant is in @state. */
 void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state);
+/* Takes it from a process that has no work. It may go on asking for it for a moment. */
+void vgpu_take_grant(struct vgpu *vgpu);
 /* Waits until the process asks for the grant. */
 void vgpu_await_wants(struct vgpu *vgpu);
 
