@@ -27,8 +27,7 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 {
 	const struct fgv_setup *setup = &session->setup;
 	int fds[] = {session->fds[FGV_SETUP_WINDOW], session->fds[FGV_SETUP_DOORBELL]};
-	/* A part of a region is the guest's already. */
-	bool hands_over = status == CUDA_SUCCESS && !setup->window_off;
+	bool hands_over = status == CUDA_SUCCESS && fds[0] >= 0;
 	struct fgv_msg_welcome msg = {
 		.type = FGV_MSG_WELCOME,
 		.version = FGV_WIRE_VERSION,

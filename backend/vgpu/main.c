@@ -60,6 +60,11 @@ static CUresult window_init(struct fgv_session *session)
 					setup->window_off);
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the window", err);
+	if (setup->window_off) {
+		/* The others in there are none of its business. */
+		close(session->fds[FGV_SETUP_WINDOW]);
+		session->fds[FGV_SETUP_WINDOW] = -1;
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -233,6 +238,8 @@ static CUresult sandbox_close(struct fgv_session *session)
 				.file_bytes = setup->file_bytes,
 				.threads = setup->threads,
 			},
+		.window = session->window.base,
+		.window_len = session->window.len,
 	};
 	int err = fgv_sandbox_close(&session->sandbox, &terms);
 
@@ -255,8 +262,8 @@ static const struct stage {
 	{console_init, NULL},
 	{gpu_init, gpu_fini},
 #define STAGES_OF_GPU 4
-	{sandbox_close, NULL},
 	{window_init, window_fini},
+	{sandbox_close, NULL},
 	{accounts_init, accounts_fini},
 	{staging_init, NULL},
 	{gate_init, fgv_gate_fini},

@@ -1,6 +1,6 @@
 /*
- * The ranges, by address. A part of the window is mapped a second time by its descriptor: mremap()
- * would do without one, but could then extend every other mapping of this process as well.
+ * The ranges, by address. A shared mapping is mapped a second time by mremap() from a length
+ * of 0, which needs no descriptor: the process keeps none of a region with other windows in it.
  */
 #define _GNU_SOURCE
 #include "backend/vgpu/mapped.h"
@@ -28,11 +28,10 @@ static void *pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-void fgv_mapped_init(struct fgv_mapped *mapped, const struct fgv_window *window, int fd,
-		     uint64_t off)
+void fgv_mapped_init(struct fgv_mapped *mapped)
 {
-	*mapped = (struct fgv_mapped){.window = window, .fd = fd, .off = off};
 	RB_INIT(&mapped->ranges);
+	mapped->count = 0;
 }
 
 void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu)
@@ -48,10 +47,8 @@ void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu)
 }
 
 /* The address is reserved first, which fails where something lies; then nothing is lost. */
-static CUresult map_again(const struct fgv_mapped *mapped, uint64_t address, void *pages,
-			  uint64_t len)
+static CUresult map_again(uint64_t address, void *pages, uint64_t len)
 {
-	uint64_t off = mapped->off + (uint64_t)((uint8_t *)pages - mapped->window->base);
 	void *wanted = pointer(address);
 	void *got = mmap(wanted, len, PROT_NONE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -63,8 +60,7 @@ static CUresult map_again(const struct fgv_mapped *mapped, uint64_t address, voi
 		munmap(got, len);
 		return CUDA_ERROR_ALREADY_MAPPED;
 	}
-	if (mmap(wanted, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapped->fd,
-		 (off_t)off) == MAP_FAILED) {
+	if (mremap(pages, 0, len, MREMAP_MAYMOVE | MREMAP_FIXED, wanted) == MAP_FAILED) {
 		munmap(wanted, len);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -90,7 +86,7 @@ CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*made = (struct fgv_mapped_range){.address = address, .len = len};
-	status = map_again(mapped, address, pages, len);
+	status = map_again(address, pages, len);
 	if (status != CUDA_SUCCESS) {
 		free(made);
 		return status;

@@ -13,7 +13,6 @@
 
 #include <bsd/sys/tree.h>
 #include "backend/gpu/gpu_ops.h"
-#include "shmring/window.h"
 
 #define FGV_MAPPED_MAX 16384 /* ranges of one session; the kernel's own limit is 65530 mappings */
 
@@ -21,22 +20,17 @@ struct fgv_mapped_range;
 RB_HEAD(fgv_mapped_tree, fgv_mapped_range);
 
 struct fgv_mapped {
-	const struct fgv_window *window;
-	int fd;	      /* of what the window is in, borrowed ... */
-	uint64_t off; /* ... from here on */
 	struct fgv_mapped_tree ranges;
 	uint32_t count;
 	uint64_t taken; /* ranges in all, so far */
 };
 
-/* For parts of @window, which is at @off of @fd; both stay. */
-void fgv_mapped_init(struct fgv_mapped *mapped, const struct fgv_window *window, int fd,
-		     uint64_t off);
+void fgv_mapped_init(struct fgv_mapped *mapped);
 /* Takes all of it from @gpu, which must not be using it, and unmaps it. */
 void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu);
 
 /*
- * Maps [@pages, @pages + @len), a part of the window, at @address as well, and shows it to
+ * Maps [@pages, @pages + @len), a part of a shared mapping, at @address as well, and shows it to
  * @gpu there. CUDA_ERROR_INVALID_VALUE unless all are whole pages; CUDA_ERROR_ALREADY_MAPPED
  * where this process has something else there; CUDA_ERROR_OUT_OF_MEMORY, or the GPU's code.
  */

@@ -35,8 +35,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_held_init(&session->held);
 	fgv_stall_init(&session->stall);
 	fgv_room_init(&session->room);
-	fgv_mapped_init(&session->mapped, &session->window, session->fds[FGV_SETUP_WINDOW],
-			session->setup.window_off);
+	fgv_mapped_init(&session->mapped);
 	fgv_batch_init(&session->batch, session->setup.batching);
 	fgv_errands_init(session);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)

@@ -52,6 +52,16 @@ const char *__asan_default_options(void)
 #define UID_A 1900000001
 #define UID_B 1900000002
 
+#define PAGE   (size_t) FGV_PAGE_BYTES
+#define WINDOW (4 * PAGE)
+
+/* If nothing is there: the window's addresses differ in more than 32 bits. */
+#ifdef __SANITIZE_THREAD__
+#define ACROSS NULL
+#else
+#define ACROSS (void *)(UINT64_C(0x100100000000) - 6 * PAGE)
+#endif
+
 static const struct fgv_prepare for_soft = {.soft = 1};
 static const struct fgv_prepare for_cuda = {.soft = 0};
 
@@ -74,9 +84,19 @@ static void in_a_process(void (*body)(void))
 		exit(EXIT_FAILURE);
 }
 
+static struct {
+	pid_t pid;
+	int pipe[2];   /* the attacker's */
+	char file[40]; /* anybody may write it */
+	char word[32]; /* a path for the attacker to make */
+	void *page;    /* of several that a file has */
+	void *window;  /* several of them, and its own file's pages before and behind */
+} victim;
+
 static uint32_t close_sandbox(const struct fgv_prepare *prepare, uint32_t uid)
 {
-	const struct fgv_sandbox_terms terms = {.uid = uid};
+	const struct fgv_sandbox_terms terms = {
+		.uid = uid, .window = victim.window, .window_len = WINDOW};
 	struct fgv_sandbox sandbox;
 
 	ck_assert_int_eq(fgv_sandbox_begin(), 0);
@@ -86,14 +106,6 @@ static uint32_t close_sandbox(const struct fgv_prepare *prepare, uint32_t uid)
 }
 
 /* --- The victim ------------------------------------------------------------ */
-
-static struct {
-	pid_t pid;
-	int pipe[2];   /* the attacker's */
-	char file[40]; /* anybody may write it */
-	char word[32]; /* a path for the attacker to make */
-	void *page;    /* of several that a file has */
-} victim;
 
 static void be_a_victim(uid_t uid)
 {
@@ -105,6 +117,18 @@ static void be_a_victim(uid_t uid)
 		_exit(1);
 	for (;;)
 		pause();
+}
+
+static void map_victims(int fd)
+{
+	uint8_t *all;
+
+	ck_assert_int_eq(ftruncate(fd, 16 * PAGE), 0);
+	all = mmap(ACROSS, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(all, MAP_FAILED);
+	victim.window = all + 4 * PAGE;
+	victim.page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(victim.page, MAP_FAILED);
 }
 
 static void make_victim(uid_t uid)
@@ -119,9 +143,7 @@ static void make_victim(uid_t uid)
 	close(fd);
 	snprintf(victim.word, sizeof(victim.word), "/tmp/fairgv-made-%d", getpid());
 	fd = memfd_create("several", MFD_CLOEXEC);
-	ck_assert_int_eq(ftruncate(fd, 4 * getpagesize()), 0);
-	victim.page = mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	ck_assert_ptr_ne(victim.page, MAP_FAILED);
+	map_victims(fd);
 	close(fd);
 	ck_assert_int_eq(pipe(victim.pipe), 0);
 	victim.pid = fork();
@@ -390,14 +412,30 @@ static bool can_use_timers(void)
 	return setitimer(ITIMER_REAL, &never, NULL) == 0;
 }
 
-/* From a page to all of the file that it is of, whose descriptor is closed: the VM's accounts. */
+static bool can_map(const void *from, size_t from_len, size_t len, int flags)
+{
+	void *to = mmap(NULL, 16 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return mremap((void *)from, from_len, len, flags, to) != MAP_FAILED;
+}
+
+/*
+ * From a page, or a window of several, to more of the file that they are of, whose descriptor is
+ * closed: the VM's accounts, or the windows of a region.
+ */
 static bool can_extend_mappings(void)
 {
-	void *more = mremap(victim.page, (size_t)getpagesize(), 2 * (size_t)getpagesize(),
-			    MREMAP_MAYMOVE);
-	void *twice = mremap(victim.page, 0, 2 * (size_t)getpagesize(), MREMAP_MAYMOVE);
+	const int both = MREMAP_MAYMOVE | MREMAP_FIXED;
+	const uint8_t *window = victim.window;
 
-	return more != MAP_FAILED || twice != MAP_FAILED;
+	return can_map(victim.page, PAGE, 2 * PAGE, MREMAP_MAYMOVE) ||
+	       can_map(victim.page, 0, 2 * PAGE, MREMAP_MAYMOVE) ||
+	       can_map(victim.page, 0, PAGE, both) || can_map(victim.page, 0, 2 * PAGE, both) ||
+	       can_map(window, WINDOW, WINDOW + PAGE, MREMAP_MAYMOVE) ||
+	       can_map(window, 0, WINDOW + PAGE, both) || can_map(window + PAGE, 0, WINDOW, both) ||
+	       can_map(window + WINDOW - PAGE, 0, 2 * PAGE, both) ||
+	       can_map(window - PAGE, 0, PAGE, both) || can_map(window + WINDOW, 0, PAGE, both) ||
+	       can_map(window, 0, SIZE_MAX - (uintptr_t)window + PAGE, both);
 }
 
 static const struct attack {
@@ -657,12 +695,27 @@ static void use_threads_and_memory(void)
 	ck_assert_int_eq(kill(getpid(), 0), 0);
 }
 
+/* Host memory, where the program has it. */
+static void map_window_again(void)
+{
+	char *to = mmap(NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	strcpy(victim.window, "the window");
+	ck_assert_ptr_eq(mremap(victim.window, 0, WINDOW, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
+	ck_assert_str_eq(to, "the window");
+	ck_assert_ptr_eq(mremap((char *)victim.window + 3 * PAGE, 0, PAGE,
+				MREMAP_MAYMOVE | MREMAP_FIXED, to + PAGE),
+			 to + PAGE);
+}
+
 static void allows_what_sessions_do(void)
 {
-	int bell = eventfd(0, EFD_CLOEXEC);
+	int bell = eventfd(0, EFD_CLOEXEC), fd = memfd_create("window", MFD_CLOEXEC);
 	char name[32], target[64];
 
+	map_victims(fd);
 	close_sandbox(&for_soft, UID_A);
+	map_window_again();
 	use_threads_and_memory();
 	ck_assert_int_eq(fcntl(bell, F_SETFL, O_NONBLOCK), 0);
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", bell);

@@ -77,22 +77,13 @@ static int allow_all(scmp_filter_ctx context, const struct fgv_call_rule *rules,
 	return err;
 }
 
-/* The C library tries these first, for each thread and each large realloc(), and has other ways. */
-static int refuse_in_silence(scmp_filter_ctx context)
-{
-	int err = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-
-	if (err < 0)
-		return err;
-	return seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(mremap), 0);
-}
-
 static int add_rules(scmp_filter_ctx context, const struct fgv_filter_terms *terms)
 {
 	int err = 0;
 
+	/* The C library asks for it first, and nobody need hear of each thread. */
 	if (terms->listen)
-		err = refuse_in_silence(context);
+		err = seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (err == 0)
 		err = allow_all(context, base_calls, FGV_ARRAY_LEN(base_calls));
 	if (err == 0 && terms->cuda && !terms->record)

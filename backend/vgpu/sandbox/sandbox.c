@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "backend/shared.h"
 #include "backend/vgpu/sandbox/landlock.h"
+#include "backend/vgpu/sandbox/remap.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -183,7 +184,9 @@ int fgv_sandbox_close(struct fgv_sandbox *sandbox, const struct fgv_sandbox_term
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return -EPERM;
-	err = fgv_filter_load(&sandbox->filter, &sandbox->listener);
+	err = fgv_remap_confine(terms->window, terms->window_len);
+	if (err == 0)
+		err = fgv_filter_load(&sandbox->filter, &sandbox->listener);
 	if (err == 0 && sandbox->filter.terms.listen && sandbox->listener < 0)
 		sandbox->lacks |= FGV_LACKS_LISTENER;
 	fgv_filter_fini(&sandbox->filter);

@@ -54,6 +54,8 @@ int fgv_sandbox_enter(struct fgv_sandbox *sandbox, const struct fgv_prepare *pre
 struct fgv_sandbox_terms {
 	uint32_t uid; /* the VM's own, or FGV_NO_UID */
 	struct fgv_limits limits;
+	const void *window; /* of which alone parts can be mapped once more */
+	uint64_t window_len;
 };
 
 /*
