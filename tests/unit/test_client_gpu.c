@@ -470,14 +470,16 @@ CUresult fgv_do_limit_get(struct fgv_session *session, struct fgv_request *reque
 			  const struct fgv_limit_get_in *in, struct fgv_limit_get_out *out)
 {
 	UNUSED;
-	out->value = in->limit;
+	out->value = host.limits[in->limit % HOST_LIMITS];
 	return status_of(request);
 }
 
 CUresult fgv_do_limit_set(struct fgv_session *session, struct fgv_request *request,
 			  const struct fgv_limit_set_in *in)
 {
-	UNUSED, (void)in;
+	UNUSED;
+	/* As drivers do, which round up. */
+	host.limits[in->limit % HOST_LIMITS] = (in->value + 15) / 16 * 16;
 	return status_of(request);
 }
 

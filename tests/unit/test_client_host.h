@@ -20,6 +20,7 @@
 #define HOST_MEMORY   (64ull << 20)
 #define HOST_OBJECTS  4096
 #define HOST_LAUNCHES 65536
+#define HOST_LIMITS   16
 
 struct fgv_object {
 	int kind;      /* enum fgv_kind + 1; 0: none */
@@ -61,6 +62,7 @@ struct host {
 	uint32_t cluster_cooperative, cluster_any_size, cluster_policy;
 	uint64_t image_len; /* of the module that was loaded last */
 	uint8_t image[65536];
+	uint64_t limits[HOST_LIMITS];
 	uint64_t freed[64];
 	uint64_t freed_count;
 	char vm[FGV_NAME_MAX];

@@ -101,6 +101,34 @@ START_TEST(device_flags)
 }
 END_TEST
 
+static size_t heap_limit(void)
+{
+	size_t value = 0;
+
+	EXPECT(cudaDeviceGetLimit(&value, cudaLimitMallocHeapSize), cudaSuccess);
+	return value;
+}
+
+/* The host is asked for a limit once, and again when it may have changed. */
+START_TEST(limits_are_asked_for_once)
+{
+	host.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 800;
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(heap_limit(), 800);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_LIMIT_GET]), 1);
+	EXPECT(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1001), cudaSuccess);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(heap_limit(), 1008);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_LIMIT_GET]), 2);
+	HOST_SET(status[FGV_OP_LIMIT_SET], CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 48), cudaErrorInvalidValue);
+	HOST_SET(status[FGV_OP_LIMIT_SET], CUDA_SUCCESS);
+	ck_assert_uint_eq(heap_limit(), host.limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
+	EXPECT(cudaDeviceReset(), cudaSuccess);
+	ck_assert_uint_eq(heap_limit(), 800);
+}
+END_TEST
+
 START_TEST(function_attributes)
 {
 	struct cudaFuncAttributes attr;
@@ -223,6 +251,7 @@ int main(void)
 	tcase_add_test(tests, devices);
 	tcase_add_test(tests, bus_id);
 	tcase_add_test(tests, device_flags);
+	tcase_add_test(tests, limits_are_asked_for_once);
 	tcase_add_test(tests, function_attributes);
 	tcase_add_test(tests, dynamic_shared_memory_opt_in);
 	tcase_add_loop_test(tests, occupancy_is_that_of_the_runtime, 0,

@@ -237,8 +237,12 @@ START_TEST(clusters)
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorInvalidValue);
 	attributes[0].val.clusterDim.x = 9;
 	EXPECT(cudaLaunchKernelExC(&config, kernel_empty, NULL), cudaErrorInvalidClusterSize);
-	EXPECT(cudaOccupancyMaxPotentialClusterSize(&value, kernel_empty, &config), cudaSuccess);
-	ck_assert_int_eq(value, 8);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(cudaOccupancyMaxPotentialClusterSize(&value, kernel_empty, &config),
+		       cudaSuccess);
+		ck_assert_int_eq(value, 8);
+	}
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_LARGEST]), 1);
 	EXPECT(cudaFuncSetAttribute(kernel_empty, cudaFuncAttributeNonPortableClusterSizeAllowed,
 				    1),
 	       cudaSuccess);
@@ -249,6 +253,41 @@ START_TEST(clusters)
 	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
 	host_seen();
 	ck_assert_uint_eq(host.cluster_any_size, 1);
+}
+END_TEST
+
+static int count_clusters(unsigned grid, unsigned cluster)
+{
+	cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension,
+					 .val.clusterDim = {cluster, 1, 1}};
+	cudaLaunchConfig_t config = {.gridDim = {grid, 1, 1},
+				     .blockDim = {32, 1, 1},
+				     .attrs = &attribute,
+				     .numAttrs = 1};
+	int count = 0;
+
+	EXPECT(cudaOccupancyMaxActiveClusters(&count, kernel_empty, &config), cudaSuccess);
+	return count;
+}
+
+/* However often and in whatever turns shapes are asked for, whatever their grids. */
+START_TEST(counts_clusters_once)
+{
+	for (unsigned i = 1; i <= 9; i++) {
+		ck_assert_int_eq(count_clusters(16, 2), 8);
+		ck_assert_int_eq(count_clusters(4 * i, 4), 4);
+		EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	}
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 2);
+	/* What the host might refuse is for it to say. */
+	count_clusters(5, 4);
+	count_clusters(5, 4);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 4);
+	for (int grid = 1; grid <= 3; grid++) {
+		for (unsigned cluster = 1; cluster <= 8; cluster++)
+			count_clusters(cluster, cluster);
+	}
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 4 + 6);
 }
 END_TEST
 
@@ -443,6 +482,7 @@ int main(void)
 	tcase_add_test(tests, configurations_nest);
 	tcase_add_test(tests, extended_launch);
 	tcase_add_test(tests, clusters);
+	tcase_add_test(tests, counts_clusters_once);
 	tcase_add_test(tests, streams);
 	tcase_add_test(tests, stream_properties);
 	tcase_add_test(tests, each_thread_has_a_default_stream);

@@ -8,6 +8,39 @@
 
 #include "frontend/cuda/context/context.h"
 
+#define LIMITS 16 /* more than there are */
+
+/* What the host has said of a limit. */
+struct limit {
+	bool is_known;
+	uint64_t value;
+	bool is_set;
+	uint64_t before; /* it was first set */
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	struct limit all[LIMITS];
+} limits = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* It changes only where it is set, so it is asked for once. */
+static CUresult get_locked(struct fgv_lane *lane, uint32_t limit, uint64_t *value)
+{
+	struct limit *known = limit < LIMITS ? &limits.all[limit] : NULL;
+	CUresult res = CUDA_SUCCESS;
+
+	if (known && known->is_known) {
+		*value = known->value;
+		return res;
+	}
+	res = fgv_call_limit_get(lane, limit, value);
+	if (!res && known) {
+		known->value = *value;
+		known->is_known = true;
+	}
+	return res;
+}
+
 CUresult fgv_limit_get(CUlimit limit, size_t *value)
 {
 	struct fgv_lane *lane;
@@ -19,32 +52,31 @@ CUresult fgv_limit_get(CUlimit limit, size_t *value)
 	res = fgv_context_enter(&lane);
 	if (res)
 		return res;
-	res = fgv_call_limit_get(lane, (uint32_t)limit, &got);
+	pthread_mutex_lock(&limits.mutex);
+	res = get_locked(lane, (uint32_t)limit, &got);
+	pthread_mutex_unlock(&limits.mutex);
 	fgv_lane_leave(lane);
 	if (!res)
 		*value = got;
 	return res;
 }
 
-#define LIMITS 16 /* more than there are */
-
-static struct {
-	pthread_mutex_t mutex;
-	bool is_set[LIMITS];
-	uint64_t before[LIMITS];
-} limits = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
+/* What it is set to is the host's to say. */
 static CUresult set_locked(struct fgv_lane *lane, uint32_t limit, uint64_t value)
 {
-	bool is_first = limit < LIMITS && !limits.is_set[limit];
-	CUresult res = CUDA_SUCCESS;
+	struct limit *known = limit < LIMITS ? &limits.all[limit] : NULL;
+	bool is_first = known && !known->is_set;
+	uint64_t before = 0;
+	CUresult res = is_first ? get_locked(lane, limit, &before) : CUDA_SUCCESS;
 
-	if (is_first)
-		res = fgv_call_limit_get(lane, limit, &limits.before[limit]);
+	if (!res && known)
+		known->is_known = false;
 	if (!res)
 		res = fgv_call_limit_set(lane, limit, value);
-	if (!res && is_first)
-		limits.is_set[limit] = true;
+	if (!res && is_first) {
+		known->before = before;
+		known->is_set = true;
+	}
 	return res;
 }
 
@@ -66,9 +98,9 @@ void fgv_limit_reset(struct fgv_lane *lane)
 {
 	pthread_mutex_lock(&limits.mutex);
 	for (uint32_t i = 0; i < LIMITS; i++) {
-		if (limits.is_set[i])
-			fgv_call_limit_set(lane, i, limits.before[i]);
-		limits.is_set[i] = false;
+		if (limits.all[i].is_set)
+			fgv_call_limit_set(lane, i, limits.all[i].before);
+		limits.all[i] = (struct limit){0};
 	}
 	pthread_mutex_unlock(&limits.mutex);
 }

@@ -1,9 +1,12 @@
 /*
  * Clusters of blocks. How many there can be, and of how many blocks, is for the GPU's driver to
- * say: it is asked for a kernel's first launch of a shape, and posted launches follow.
+ * say: it is asked once for each shape of a kernel's clusters, and posted launches follow.
+ * Its answer depends on what a block takes and on the clusters, not on how many blocks there are.
  */
 #include "frontend/cuda/module/cluster.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/cuda/context/context.h"
@@ -21,31 +24,65 @@ static struct fgv_fit shape_of(const struct fgv_kernel *kernel, const struct fgv
 	};
 }
 
-/* Completes @shape with what the host says; the code is CUDA's for what does not fit. */
-static CUresult ask(struct fgv_lane *lane, const struct fgv_kernel *kernel,
-		    const struct fgv_launch *launch, struct fgv_fit *shape)
+/* What is no answer of @fit. */
+#define FIT_SHAPE offsetof(struct fgv_fit, answer)
+
+static struct fgv_fit *find_locked(struct fgv_fits *fits, const struct fgv_fit *shape)
 {
-	return fgv_call_clusters_active(lane, kernel->function, launch->grid, shape->block,
-					shape->shared_bytes, shape->size, shape->any_size,
-					shape->policy, &shape->active);
+	for (uint32_t i = 0; fits && i < FGV_FITS && i < fits->count; i++) {
+		if (!memcmp(&fits->last[i], shape, FIT_SHAPE))
+			return &fits->last[i];
+	}
+	return NULL;
 }
 
-static bool is_known(struct fgv_kernel *kernel, struct fgv_fit *shape)
+/* Completes @shape with what the host has said of it, if it has. */
+static bool recall(struct fgv_kernel *kernel, struct fgv_fit *shape)
 {
-	bool same;
+	const struct fgv_fit *known;
 
 	pthread_mutex_lock(&kernel->module->mutex);
-	shape->active = kernel->fit.active;
-	same = shape->active && !memcmp(shape, &kernel->fit, sizeof(*shape));
+	known = find_locked(kernel->fits, shape);
+	if (known)
+		shape->answer = known->answer;
 	pthread_mutex_unlock(&kernel->module->mutex);
-	return same;
+	return known;
 }
 
+/* In the place of the oldest. Without memory the host is asked again. */
 static void remember(struct fgv_kernel *kernel, const struct fgv_fit *shape)
 {
 	pthread_mutex_lock(&kernel->module->mutex);
-	kernel->fit = *shape;
+	if (!kernel->fits)
+		kernel->fits = calloc(1, sizeof(*kernel->fits));
+	if (kernel->fits && !find_locked(kernel->fits, shape))
+		kernel->fits->last[kernel->fits->count++ % FGV_FITS] = *shape;
 	pthread_mutex_unlock(&kernel->module->mutex);
+}
+
+/* Completes @shape with what the host says; the code is CUDA's for what does not fit. */
+static CUresult ask(struct fgv_lane *lane, struct fgv_kernel *kernel,
+		    const struct fgv_launch *launch, struct fgv_fit *shape)
+{
+	CUresult res = fgv_call_clusters_active(lane, kernel->function, launch->grid, shape->block,
+						shape->shared_bytes, shape->size, shape->any_size,
+						shape->policy, &shape->answer);
+
+	if (!res && shape->answer > 0)
+		remember(kernel, shape);
+	return res;
+}
+
+static CUresult ask_largest(struct fgv_lane *lane, struct fgv_kernel *kernel,
+			    const struct fgv_launch *launch, struct fgv_fit *shape)
+{
+	CUresult res = fgv_call_clusters_largest(lane, kernel->function, launch->grid, shape->block,
+						 shape->shared_bytes, shape->any_size,
+						 &shape->answer);
+
+	if (!res)
+		remember(kernel, shape);
+	return res;
 }
 
 static bool divides(const uint32_t cluster[3], const uint32_t grid[3])
@@ -65,16 +102,15 @@ CUresult fgv_cluster_check(struct fgv_lane *lane, struct fgv_kernel *kernel,
 		return FGV_UNSUPPORTED("clusters of blocks");
 	if (!divides(shape.size, launch->grid))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_known(kernel, &shape)) {
+	if (!recall(kernel, &shape)) {
 		res = ask(lane, kernel, launch, &shape);
 		if (res)
 			return res;
-		if (shape.active <= 0)
+		if (shape.answer <= 0)
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-		remember(kernel, &shape);
 	}
 	clusters = blocks / ((uint64_t)shape.size[0] * shape.size[1] * shape.size[2]);
-	return launch->cooperative && clusters > (uint64_t)shape.active
+	return launch->cooperative && clusters > (uint64_t)shape.answer
 		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 		       : CUDA_SUCCESS;
 }
@@ -111,10 +147,12 @@ CUresult fgv_cluster_count_active(struct fgv_kernel *kernel, const CUlaunchConfi
 	if (res)
 		return res;
 	shape = shape_of(kernel, &launch);
-	res = ask(lane, kernel, &launch, &shape);
+	/* What is wrong with a grid is for the host to say. */
+	if (!divides(shape.size, launch.grid) || !recall(kernel, &shape))
+		res = ask(lane, kernel, &launch, &shape);
 	fgv_lane_leave(lane);
 	if (!res)
-		*count = shape.active;
+		*count = shape.answer;
 	return res;
 }
 
@@ -129,8 +167,12 @@ CUresult fgv_cluster_find_largest(struct fgv_kernel *kernel, const CUlaunchConfi
 	if (res)
 		return res;
 	shape = shape_of(kernel, &launch);
-	res = fgv_call_clusters_largest(lane, kernel->function, launch.grid, shape.block,
-					shape.shared_bytes, shape.any_size, size);
+	memset(shape.size, 0, sizeof(shape.size));
+	shape.policy = 0;
+	if (!recall(kernel, &shape))
+		res = ask_largest(lane, kernel, &launch, &shape);
 	fgv_lane_leave(lane);
+	if (!res)
+		*size = shape.answer;
 	return res;
 }

@@ -271,6 +271,7 @@ static void destroy(struct fgv_module *module)
 	while ((kernel = module->kernels)) {
 		module->kernels = kernel->next;
 		fgv_ptrhash_remove(&registry.kernels, kernel);
+		free(kernel->fits);
 		free(kernel);
 	}
 	while ((variable = module->variables)) {

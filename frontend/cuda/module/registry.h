@@ -32,14 +32,21 @@ struct fgv_module {
 	CUlibrary library; /* what the program holds for it; NULL: nothing yet */
 };
 
-/* The clusters that were last found to fit, and how many at once; the module's mutex guards it. */
+/* What the host has said of clusters of one shape. */
 struct fgv_fit {
-	uint32_t size[3];
+	uint32_t size[3]; /* in blocks; all 0: of the largest there can be */
 	uint32_t block[3];
 	uint32_t shared_bytes;
 	uint32_t any_size;
 	uint32_t policy;
-	int32_t active; /* 0: none yet */
+	int32_t answer; /* how many run at once; or of how many blocks the largest is */
+};
+
+/* The last answers that were new; all calls for one shape are answered by the first. */
+#define FGV_FITS 8
+struct fgv_fits {
+	uint32_t count; /* that were ever kept */
+	struct fgv_fit last[FGV_FITS];
 };
 
 struct fgv_kernel {
@@ -55,7 +62,7 @@ struct fgv_kernel {
 	const void *host; /* what stands for it in a face's program; NULL: the struct alone */
 	const char *name; /* the program's, or of a module with an image the module's */
 	struct fgv_kernel *next;
-	struct fgv_fit fit;
+	struct fgv_fits *fits; /* NULL: nothing yet; the module's mutex guards them */
 };
 
 struct fgv_variable {
