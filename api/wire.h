@@ -268,6 +268,18 @@ struct fgv_msg_view {
 };
 _Static_assert(sizeof(struct fgv_msg_view) == 7144, "wire");
 
+/*
+ * Streams and events have handles of the guest's own: this bit, below it a number less than how
+ * many there may be and FGV_OWN_SPARE, above it whatever the guest likes. The number of one that was
+ * destroyed is used again after FGV_OWN_SPARE others: the host may not have come to it before.
+ */
+enum fgv_own_kind { FGV_OWN_STREAM, FGV_OWN_EVENT, FGV_OWN_KINDS };
+#define FGV_OWN_BITS	    19
+#define FGV_OWN_BIT	    (1u << FGV_OWN_BITS)
+#define FGV_OWN_STREAMS_MAX 4096u
+#define FGV_OWN_EVENTS_MAX  65536u
+#define FGV_OWN_SPARE	    4096u
+
 /* Operation function_get fills one of these: the layout of a kernel and its limits. */
 #define FGV_FUNCTION_ATTRIBUTES 16
 #define FGV_PARAMS_MAX		4096

@@ -9,11 +9,56 @@ static struct fgv_gpu_stream *stream_of(const struct fgv_object *object)
 	return object ? object->stream : NULL;
 }
 
+/* What @object, new and without it, stands for; or no object. */
+static CUresult make_stream(struct fgv_session *session, struct fgv_object *object, uint32_t flags,
+			    int32_t priority)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	CUresult status = gpu->ops->stream_create(gpu, flags, priority, &object->stream);
+
+	if (status != CUDA_SUCCESS)
+		fgv_session_abandon(session, object);
+	else
+		object->is_blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	return status;
+}
+
+static CUresult make_event(struct fgv_session *session, struct fgv_object *object, uint32_t flags)
+{
+	struct fgv_gpu *gpu = session->gpu;
+	CUresult status = gpu->ops->event_create(gpu, flags, &object->event);
+
+	if (status != CUDA_SUCCESS)
+		fgv_session_abandon(session, object);
+	return status;
+}
+
+CUresult fgv_do_stream_make(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_stream_make_in *in)
+{
+	struct fgv_object *object;
+	CUresult status = fgv_own_add(session, FGV_KIND_STREAM, in->handle, &object);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	return make_stream(session, object, in->flags, in->priority);
+}
+
+CUresult fgv_do_event_make(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_event_make_in *in)
+{
+	struct fgv_object *object;
+	CUresult status = fgv_own_add(session, FGV_KIND_EVENT, in->handle, &object);
+
+	(void)request;
+	return status == CUDA_SUCCESS ? make_event(session, object, in->flags) : status;
+}
+
 CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_stream_create_in *in,
 			      struct fgv_stream_create_out *out)
 {
-	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_object *object;
 	CUresult status = fgv_session_take_deferred(session);
 
@@ -22,14 +67,8 @@ CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *r
 		status = fgv_session_add(session, FGV_KIND_STREAM, session->costs.stream, &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = gpu->ops->stream_create(gpu, in->flags, in->priority, &object->stream);
-	if (status != CUDA_SUCCESS) {
-		fgv_session_abandon(session, object);
-		return status;
-	}
-	object->is_blocking = !(in->flags & CU_STREAM_NON_BLOCKING);
 	out->stream = object->handle;
-	return CUDA_SUCCESS;
+	return make_stream(session, object, in->flags, in->priority);
 }
 
 CUresult fgv_do_stream_destroy(struct fgv_session *session, struct fgv_request *request,
@@ -80,7 +119,6 @@ CUresult fgv_do_stream_wait_event(struct fgv_session *session, struct fgv_reques
 CUresult fgv_do_event_create(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_event_create_in *in, struct fgv_event_create_out *out)
 {
-	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_object *object;
 	CUresult status = fgv_session_take_deferred(session);
 
@@ -89,13 +127,8 @@ CUresult fgv_do_event_create(struct fgv_session *session, struct fgv_request *re
 		status = fgv_session_add(session, FGV_KIND_EVENT, session->costs.event, &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = gpu->ops->event_create(gpu, in->flags, &object->event);
-	if (status != CUDA_SUCCESS) {
-		fgv_session_abandon(session, object);
-		return status;
-	}
 	out->event = object->handle;
-	return CUDA_SUCCESS;
+	return make_event(session, object, in->flags);
 }
 
 CUresult fgv_do_event_destroy(struct fgv_session *session, struct fgv_request *request,

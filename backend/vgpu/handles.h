@@ -1,7 +1,8 @@
 /*
  * The objects of a session, and the handles by which the guest names them. A handle
  * is an index and a generation, never a pointer: whatever number the guest sends names
- * either a living object of the right kind or nothing. 0 is never a handle.
+ * either a living object of the right kind or nothing. 0 is never a handle. Some streams and events
+ * have handles of the guest's own, with FGV_OWN_BIT, which no other handle has.
  *
  * An object lives as long as it has references: the table's, until its handle is
  * removed, and one of each wait that needs it. Who puts the last one destroys what the
@@ -60,6 +61,7 @@ struct fgv_object {
 		} texture;
 		struct fgv_graph *graph;
 	};
+	bool is_own;	  /* its handle is the guest's own */
 	bool is_blocking; /* a stream that waits for the legacy one */
 	uint64_t ends_ns; /* of a stream, its work; of an event, what it was recorded behind
 			     (overlap.h) */
@@ -81,8 +83,15 @@ struct fgv_handle_table {
 	uint32_t free_head, free_tail;
 };
 
+/* Those with handles of the guest's own, by their indices. */
+struct fgv_own_table {
+	struct fgv_object **objects;
+	uint32_t capacity, limit;
+};
+
 struct fgv_handles {
 	struct fgv_handle_table tables[FGV_KINDS];
+	struct fgv_own_table own[FGV_KINDS];
 };
 
 void fgv_handles_init(struct fgv_handles *handles);
@@ -94,6 +103,13 @@ void fgv_handles_fini(struct fgv_handles *handles);
  * session has as many of this kind as it may, or there is no memory.
  */
 struct fgv_object *fgv_handles_add(struct fgv_handles *handles, enum fgv_kind kind);
+
+/*
+ * The same with a handle of the guest's own, whatever that is: -EINVAL where it can't be one, or
+ * names, but for its generation, an object that there is. -ENOMEM.
+ */
+int fgv_handles_add_own(struct fgv_handles *handles, enum fgv_kind kind, uint32_t handle,
+			struct fgv_object **object);
 
 /* The object that @handle names, or NULL. */
 struct fgv_object *fgv_handles_find(const struct fgv_handles *handles, enum fgv_kind kind,

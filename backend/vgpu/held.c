@@ -70,6 +70,11 @@ static bool has_record_of(const struct fgv_held *held, uint32_t event)
 enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_request *request,
 				 const uint8_t *message, uint32_t len)
 {
+	const struct fgv_op_info *info = fgv_held_info(request->op);
+
+	/* Nobody waits for it, and what comes from other lanes may be about what it makes. */
+	if (info->apart && !info->call)
+		return FGV_HELD_RUN;
 	/* A lane's calls are answered in their order. */
 	if (held->in_lane[request->lane])
 		return FGV_HELD_HOLD;
@@ -91,7 +96,7 @@ enum fgv_held_way fgv_held_judge(const struct fgv_held *held, const struct fgv_r
 		/* What the program has freed is free for it. */
 		return held->frees ? FGV_HELD_HOLD : FGV_HELD_RUN;
 	default:
-		return fgv_held_info(request->op)->apart ? FGV_HELD_RUN : FGV_HELD_HOLD;
+		return info->apart ? FGV_HELD_RUN : FGV_HELD_HOLD;
 	}
 }
 

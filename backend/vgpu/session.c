@@ -63,11 +63,19 @@ CUresult fgv_session_add(struct fgv_session *session, enum fgv_kind kind, uint64
 	return CUDA_SUCCESS;
 }
 
+/* What it was charged, and itself. */
+static void release(struct fgv_session *session, struct fgv_object *object)
+{
+	fgv_quota_release(&session->quota, &object->charge);
+	if (object->is_own)
+		fgv_own_remove(session, object->kind);
+	free(object);
+}
+
 void fgv_session_abandon(struct fgv_session *session, struct fgv_object *object)
 {
 	fgv_handles_remove(&session->handles, object);
-	fgv_quota_release(&session->quota, &object->charge);
-	free(object);
+	release(session, object);
 }
 
 static bool goes_with_another(const struct fgv_object *object)
@@ -176,8 +184,7 @@ CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object)
 	if (!fgv_object_put(object))
 		return CUDA_SUCCESS;
 	status = destroy(session, object);
-	fgv_quota_release(&session->quota, &object->charge);
-	free(object);
+	release(session, object);
 	return status;
 }
 

@@ -18,6 +18,7 @@
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
+#include "backend/vgpu/own.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
 #include "backend/vgpu/sandbox/sandbox.h"
@@ -58,6 +59,7 @@ struct fgv_session {
 	struct fgv_gpu_costs costs;
 	struct fgv_lanes *lanes;
 	struct fgv_handles handles;
+	struct fgv_own own[FGV_OWN_KINDS];
 	struct fgv_quota quota;
 	struct fgv_mapped mapped;
 	struct fgv_waits waits;

@@ -34,10 +34,26 @@ void *fgv_session_resolve(struct fgv_session *session, uint64_t off, uint64_t le
 	return fgv_window_resolve(&host.window, off, len);
 }
 
+static struct fgv_object *own_place(enum fgv_kind kind, uint32_t handle)
+{
+	bool is_event = kind == FGV_KIND_EVENT;
+
+	return &host.own[is_event ? FGV_OWN_EVENT : FGV_OWN_STREAM][handle % HOST_OWN];
+}
+
+static struct fgv_object *lookup_own(enum fgv_kind kind, uint32_t handle)
+{
+	struct fgv_object *object = own_place(kind, handle);
+
+	return object->kind == (int)kind + 1 && object->handle == handle ? object : NULL;
+}
+
 struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind kind,
 				      uint32_t handle)
 {
 	(void)session;
+	if (handle & FGV_OWN_BIT)
+		return lookup_own(kind, handle);
 	if (handle >= HOST_OBJECTS || host.objects[handle].kind != (int)kind + 1)
 		return NULL;
 	return &host.objects[handle];
@@ -51,6 +67,8 @@ static uint32_t add_object(enum fgv_kind kind)
 
 static uint32_t handle_of(const struct fgv_object *object)
 {
+	if (object && object->handle)
+		return object->handle;
 	return object ? (uint32_t)(object - host.objects) : 0;
 }
 
@@ -340,6 +358,60 @@ CUresult fgv_do_host_func_next(struct fgv_session *session, struct fgv_request *
 	return status_of(request);
 }
 
+CUresult fgv_do_own_reserve(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_own_reserve_in *in)
+{
+	UNUSED;
+	if (host.most_reserved && host.reserved[in->kind] + in->count > host.most_reserved)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	host.reserved[in->kind] += in->count;
+	host.room[in->kind] += in->count;
+	return status_of(request);
+}
+
+CUresult fgv_do_own_return(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_own_return_in *in)
+{
+	UNUSED;
+	host.reserved[in->kind] -= in->count;
+	host.room[in->kind] -= in->count;
+	return CUDA_SUCCESS;
+}
+
+/* What there is no room for, or exists, an honest guest does not make. */
+static CUresult add_own(enum fgv_kind kind, uint32_t handle)
+{
+	struct fgv_object *object = own_place(kind, handle);
+	int64_t *room = &host.room[kind == FGV_KIND_EVENT ? FGV_OWN_EVENT : FGV_OWN_STREAM];
+
+	if (object->kind || *room <= 0)
+		__atomic_fetch_add(&host.violations, 1, __ATOMIC_RELEASE);
+	--*room;
+	*object = (struct fgv_object){.kind = (int)kind + 1, .handle = handle};
+	return CUDA_SUCCESS;
+}
+
+static void remove_own(struct fgv_object *object, enum fgv_own_kind which)
+{
+	object->kind = 0;
+	if (object->handle)
+		host.room[which]++;
+}
+
+CUresult fgv_do_stream_make(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_stream_make_in *in)
+{
+	UNUSED;
+	return add_own(FGV_KIND_STREAM, in->handle);
+}
+
+CUresult fgv_do_event_make(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_event_make_in *in)
+{
+	UNUSED;
+	return add_own(FGV_KIND_EVENT, in->handle);
+}
+
 CUresult fgv_do_stream_create(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_stream_create_in *in,
 			      struct fgv_stream_create_out *out)
@@ -353,7 +425,7 @@ CUresult fgv_do_stream_destroy(struct fgv_session *session, struct fgv_request *
 			       const struct fgv_stream_destroy_in *in)
 {
 	UNUSED;
-	in->stream->kind = 0;
+	remove_own(in->stream, FGV_OWN_STREAM);
 	return CUDA_SUCCESS;
 }
 
@@ -396,7 +468,7 @@ CUresult fgv_do_event_destroy(struct fgv_session *session, struct fgv_request *r
 			      const struct fgv_event_destroy_in *in)
 {
 	UNUSED;
-	in->event->kind = 0;
+	remove_own(in->event, FGV_OWN_EVENT);
 	return CUDA_SUCCESS;
 }
 

@@ -21,11 +21,13 @@
 #define HOST_OBJECTS  4096
 #define HOST_LAUNCHES 65536
 #define HOST_LIMITS   16
+#define HOST_OWN      8192 /* objects with handles of the guest's own */
 
 struct fgv_object {
 	int kind;      /* enum fgv_kind + 1; 0: none */
 	char name[64]; /* a function's */
 	uint32_t recorded;
+	uint32_t handle; /* the guest's own; 0: it is its place among the objects */
 };
 
 struct host_launch {
@@ -72,6 +74,10 @@ struct host {
 	struct fgv_lanes *looking;
 	struct fgv_object objects[HOST_OBJECTS];
 	uint32_t object_count;
+	struct fgv_object own[FGV_OWN_KINDS][HOST_OWN];
+	int64_t room[FGV_OWN_KINDS];	 /* reserved for those, and not used */
+	int64_t reserved[FGV_OWN_KINDS]; /* in all */
+	int64_t most_reserved;		 /* that they may be; a knob; 0: as many as is liked */
 	uint64_t allocated;
 	uint64_t misfits[20]; /* given before what is free, from the last on */
 	uint64_t misfit_count;

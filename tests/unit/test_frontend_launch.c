@@ -381,7 +381,7 @@ START_TEST(each_thread_has_a_default_stream)
 	pthread_join(thread, NULL);
 	ck_assert_uint_ne(last_stream(), mine);
 	ck_assert_uint_ne(last_stream(), 0);
-	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_CREATE]), 2);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_MAKE]), 2);
 	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_DESTROY]), 1);
 }
 END_TEST
@@ -423,6 +423,56 @@ START_TEST(events)
 	EXPECT(cudaEventDestroy(a), cudaSuccess);
 	EXPECT(cudaEventQuery(a), cudaErrorInvalidResourceHandle);
 	EXPECT(cudaStreamSynchronize((cudaStream_t)b), cudaErrorInvalidResourceHandle);
+}
+END_TEST
+
+/* Creating and destroying waits for room alone, and room is kept for what comes. */
+START_TEST(made_without_waiting)
+{
+	cudaEvent_t made[1000];
+	cudaStream_t queues[40];
+
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 1000; i++)
+			EXPECT(cudaEventCreate(&made[i]), cudaSuccess);
+		for (int i = 0; i < 40; i++)
+			EXPECT(cudaStreamCreate(&queues[i]), cudaSuccess);
+		for (int i = 0; i < 1000; i++) {
+			EXPECT(cudaEventRecord(made[i], queues[i % 40]), cudaSuccess);
+			EXPECT(cudaEventDestroy(made[i]), cudaSuccess);
+		}
+		for (int i = 0; i < 40; i++)
+			EXPECT(cudaStreamDestroy(queues[i]), cudaSuccess);
+		if (!round)
+			ck_assert_uint_le(HOST_GET(requests[FGV_OP_OWN_RESERVE]), 18);
+	}
+	for (int i = 0; i < 10000; i++) {
+		EXPECT(cudaEventCreate(&made[0]), cudaSuccess);
+		EXPECT(cudaEventDestroy(made[0]), cudaSuccess);
+	}
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(violations), 0);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_EVENT_MAKE]), 20 * 1000 + 10000);
+	ck_assert_uint_le(HOST_GET(requests[FGV_OP_OWN_RESERVE]), 20 * 18);
+	EXPECT(cudaDeviceReset(), cudaSuccess);
+	ck_assert_int_eq(host.room[FGV_OWN_EVENT] + host.room[FGV_OWN_STREAM], 0);
+}
+END_TEST
+
+/* What there is no room for is not made, and said at once. */
+START_TEST(made_where_there_is_room)
+{
+	cudaEvent_t made[20];
+
+	host.most_reserved = 19;
+	for (int i = 0; i < 19; i++)
+		EXPECT(cudaEventCreate(&made[i]), cudaSuccess);
+	EXPECT(cudaEventCreate(&made[19]), cudaErrorMemoryAllocation);
+	EXPECT(cudaEventDestroy(made[7]), cudaSuccess);
+	EXPECT(cudaEventCreate(&made[19]), cudaSuccess);
+	EXPECT(cudaEventRecord(made[19], NULL), cudaSuccess);
+	EXPECT(cudaDeviceSynchronize(), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(violations), 0);
 }
 END_TEST
 
@@ -487,6 +537,8 @@ int main(void)
 	tcase_add_test(tests, stream_properties);
 	tcase_add_test(tests, each_thread_has_a_default_stream);
 	tcase_add_test(tests, events);
+	tcase_add_test(tests, made_without_waiting);
+	tcase_add_test(tests, made_where_there_is_room);
 	tcase_add_test(tests, order_between_threads);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);

@@ -1,5 +1,6 @@
 /* Handle tables: what a handle names, that it names nothing after its object went, limits. */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include "backend/vgpu/handles.h"
 
@@ -151,6 +152,42 @@ START_TEST(survives_a_random_life)
 }
 END_TEST
 
+static struct fgv_object *add_own(enum fgv_kind kind, uint32_t handle)
+{
+	struct fgv_object *object = NULL;
+
+	ck_assert_int_eq(fgv_handles_add_own(&handles, kind, handle, &object), 0);
+	ck_assert_uint_eq(object->handle, handle);
+	return object;
+}
+
+/* Beside others, which never get such a handle. */
+START_TEST(takes_handles_of_the_guests_own)
+{
+	struct fgv_object *given = add(FGV_KIND_EVENT), *first, *far, *none = NULL;
+	uint32_t at = 0, seen = 0;
+
+	first = add_own(FGV_KIND_EVENT, FGV_OWN_BIT);
+	far = add_own(FGV_KIND_EVENT, FGV_OWN_BIT + FGV_OWN_EVENTS_MAX + FGV_OWN_SPARE - 1);
+	ck_assert_uint_eq(given->handle & FGV_OWN_BIT, 0);
+	ck_assert_ptr_eq(fgv_handles_find(&handles, FGV_KIND_EVENT, first->handle), first);
+	ck_assert_ptr_eq(fgv_handles_find(&handles, FGV_KIND_EVENT, far->handle), far);
+	ck_assert_ptr_null(fgv_handles_find(&handles, FGV_KIND_STREAM, first->handle));
+	ck_assert_ptr_null(fgv_handles_find(&handles, FGV_KIND_EVENT, far->handle + 1));
+	ck_assert_ptr_null(fgv_handles_find(&handles, FGV_KIND_MODULE, UINT32_MAX));
+	ck_assert_int_eq(fgv_handles_add_own(&handles, FGV_KIND_EVENT, first->handle, &none),
+			 -EINVAL);
+	ck_assert_int_eq(fgv_handles_add_own(&handles, FGV_KIND_MODULE, FGV_OWN_BIT, &none),
+			 -EINVAL);
+	while (fgv_handles_next(&handles, FGV_KIND_EVENT, &at))
+		seen++;
+	ck_assert_uint_eq(seen, 3);
+	drop(first);
+	ck_assert_ptr_null(fgv_handles_find(&handles, FGV_KIND_EVENT, FGV_OWN_BIT));
+	add_own(FGV_KIND_EVENT, FGV_OWN_BIT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("handles");
@@ -168,6 +205,7 @@ int main(void)
 	tcase_add_test(tcase, keeps_a_referenced_object);
 	tcase_add_test(tcase, has_a_limit);
 	tcase_add_test(tcase, survives_a_random_life);
+	tcase_add_test(tcase, takes_handles_of_the_guests_own);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -15,6 +15,7 @@
 #include "frontend/cuda/memory/texture.h"
 #include "frontend/cuda/module/registry.h"
 #include "frontend/cuda/stream/event.h"
+#include "frontend/cuda/stream/own.h"
 #include "frontend/cuda/stream/stream.h"
 
 static void give_back(struct fgv_lane *lane)
@@ -22,6 +23,7 @@ static void give_back(struct fgv_lane *lane)
 	fgv_exec_host_drain(lane);
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
+	fgv_own_drain(lane);
 	fgv_texture_drain(lane);
 	fgv_array_drain(lane);
 	fgv_registry_unload(lane);

@@ -8,6 +8,7 @@
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/own.h"
 #include "frontend/cuda/stream/stream.h"
 
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
@@ -15,6 +16,27 @@
 bool fgv_event_find(CUevent event, struct fgv_object_info *info)
 {
 	return fgv_object_find(FGV_OBJECT_EVENT, event, info);
+}
+
+static void destroy(struct fgv_lane *lane, uint32_t handle)
+{
+	fgv_post_event_destroy(lane, handle);
+	fgv_own_give(lane, FGV_OWN_EVENT, handle);
+}
+
+static CUresult create_on(struct fgv_lane *lane, CUevent *event, struct fgv_object_info *info)
+{
+	CUresult res = fgv_own_take(lane, FGV_OWN_EVENT, &info->handle);
+
+	if (!res)
+		res = fgv_post_event_make(lane, info->handle, info->flags);
+	if (res)
+		return res;
+	*event = fgv_object_create(FGV_OBJECT_EVENT, info);
+	if (*event)
+		return CUDA_SUCCESS;
+	destroy(lane, info->handle);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult fgv_event_create(CUevent *event, unsigned flags)
@@ -32,14 +54,7 @@ CUresult fgv_event_create(CUevent *event, unsigned flags)
 	res = fgv_context_enter(&lane);
 	if (res)
 		return res;
-	res = fgv_call_event_create(lane, flags, &info.handle);
-	if (!res) {
-		*event = fgv_object_create(FGV_OBJECT_EVENT, &info);
-		if (!*event) {
-			fgv_post_event_destroy(lane, info.handle);
-			res = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-	}
+	res = create_on(lane, event, &info);
 	fgv_lane_leave(lane);
 	return res;
 }
@@ -62,7 +77,8 @@ CUresult fgv_event_destroy(CUevent event)
 		return res;
 	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
 		forget(info.handle);
-		res = fgv_post_event_destroy(lane, info.handle);
+		destroy(lane, info.handle);
+		res = fgv_lane_status(lane);
 	} else {
 		res = CUDA_ERROR_INVALID_HANDLE;
 	}
@@ -72,7 +88,7 @@ CUresult fgv_event_destroy(CUevent event)
 
 static void drain_one(const struct fgv_object_info *info, void *lane)
 {
-	fgv_post_event_destroy(lane, info->handle);
+	destroy(lane, info->handle);
 }
 
 void fgv_event_drain(struct fgv_lane *lane)

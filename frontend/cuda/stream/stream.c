@@ -12,10 +12,25 @@
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/attributes.h"
 #include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/own.h"
 
 static bool find(CUstream stream, struct fgv_object_info *info)
 {
 	return fgv_object_find(FGV_OBJECT_STREAM, stream, info);
+}
+
+/* A stream that the host makes when it comes to it. */
+static CUresult make(struct fgv_lane *lane, unsigned flags, int priority, uint32_t *handle)
+{
+	CUresult res = fgv_own_take(lane, FGV_OWN_STREAM, handle);
+
+	return res ? res : fgv_post_stream_make(lane, *handle, flags, priority);
+}
+
+static void destroy(struct fgv_lane *lane, uint32_t handle)
+{
+	fgv_post_stream_destroy(lane, handle);
+	fgv_own_give(lane, FGV_OWN_STREAM, handle);
 }
 
 /* The host's handle of this thread's own default stream; 0: none yet. */
@@ -29,7 +44,7 @@ static void destroy_default_stream(void)
 	if (!lane || fgv_lane_enter(&lane))
 		return;
 	if (default_stream)
-		fgv_post_stream_destroy(lane, default_stream);
+		destroy(lane, default_stream);
 	fgv_lane_leave(lane);
 	default_stream = 0;
 }
@@ -44,8 +59,7 @@ static CUresult own_default_stream(struct fgv_lane *lane, uint32_t *handle)
 	if (!default_stream && fgv_thread_add(&part))
 		res = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (!default_stream)
-		res = fgv_call_stream_create(lane, CU_STREAM_DEFAULT, FGV_STREAM_PRIORITY_LEAST,
-					     &default_stream);
+		res = make(lane, CU_STREAM_DEFAULT, FGV_STREAM_PRIORITY_LEAST, &default_stream);
 	*handle = default_stream;
 	return res;
 }
@@ -92,14 +106,14 @@ CUresult fgv_stream_number(CUstream stream, uint32_t *handle)
 
 static CUresult create_on(struct fgv_lane *lane, CUstream *stream, struct fgv_object_info *info)
 {
-	CUresult res = fgv_call_stream_create(lane, info->flags, info->priority, &info->handle);
+	CUresult res = make(lane, info->flags, info->priority, &info->handle);
 
 	if (res)
 		return res;
 	*stream = fgv_object_create(FGV_OBJECT_STREAM, info);
 	if (*stream)
 		return CUDA_SUCCESS;
-	fgv_post_stream_destroy(lane, info->handle);
+	destroy(lane, info->handle);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -150,7 +164,8 @@ CUresult fgv_stream_destroy(CUstream stream)
 	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info)) {
 		forget(info.handle);
 		free(info.data);
-		res = fgv_post_stream_destroy(lane, info.handle);
+		destroy(lane, info.handle);
+		res = fgv_lane_status(lane);
 	} else {
 		res = CUDA_ERROR_INVALID_HANDLE;
 	}
@@ -160,7 +175,7 @@ CUresult fgv_stream_destroy(CUstream stream)
 
 static void drain_one(const struct fgv_object_info *info, void *lane)
 {
-	fgv_post_stream_destroy(lane, info->handle);
+	destroy(lane, info->handle);
 	free(info->data);
 }
 
