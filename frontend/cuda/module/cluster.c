@@ -76,9 +76,9 @@ static CUresult ask(struct fgv_lane *lane, struct fgv_kernel *kernel,
 static CUresult ask_largest(struct fgv_lane *lane, struct fgv_kernel *kernel,
 			    const struct fgv_launch *launch, struct fgv_fit *shape)
 {
-	CUresult res = fgv_call_clusters_largest(lane, kernel->function, launch->grid, shape->block,
-						 shape->shared_bytes, shape->any_size,
-						 &shape->answer);
+	CUresult res =
+		fgv_call_clusters_largest(lane, kernel->function, launch->grid, shape->block,
+					  shape->shared_bytes, shape->any_size, &shape->answer);
 
 	if (!res)
 		remember(kernel, shape);
