@@ -314,4 +314,19 @@ struct fgv_graph_node {
 };
 _Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
 
+/*
+ * Operation module_load describes up to so many kernels, one after another: more than that, or for
+ * which there is no room, are none that it describes. Each would have to be loaded by the driver,
+ * used or not.
+ */
+#define FGV_KERNELS_DESCRIBED 8
+#define FGV_KERNELS_UNKNOWN   UINT32_MAX
+
+struct fgv_kernel_record {
+	uint32_t len;		/* of the record, a multiple of 8 */
+	uint32_t function;	/* its handle */
+	uint32_t info_len;	/* of a struct fgv_function_info, which follows */
+	uint32_t name_len;	/* of its name behind that, with a NUL */
+};
+
 #endif

@@ -63,7 +63,7 @@ static CUresult pass_gate(struct fgv_session *session, struct fgv_request *reque
 
 /* Charges for the module before the driver takes any memory for it. */
 static CUresult load(struct fgv_session *session, struct fgv_request *request,
-		     const struct loading *what, uint32_t *handle)
+		     const struct loading *what, struct fgv_object **made)
 {
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_module_cost cost;
@@ -91,7 +91,7 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 	}
 	object->module.image_bytes = what->len;
 	session->image_bytes += what->len;
-	*handle = object->handle;
+	*made = object;
 	return CUDA_SUCCESS;
 }
 
@@ -111,7 +111,8 @@ static char *copy_image(const struct fgv_session *session, const void *image, ui
 }
 
 static CUresult load_image(struct fgv_session *session, struct fgv_request *request,
-			   const void *image, uint64_t len, struct loading *what, uint32_t *handle)
+			   const void *image, uint64_t len, struct loading *what,
+			   struct fgv_object **module)
 {
 	char *copy = copy_image(session, image, len);
 	CUresult status;
@@ -120,20 +121,9 @@ static CUresult load_image(struct fgv_session *session, struct fgv_request *requ
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	what->image = copy;
 	what->len = len;
-	status = load(session, request, what, handle);
+	status = load(session, request, what, module);
 	free(copy);
 	return status;
-}
-
-CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
-			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
-{
-	CUresult status = fgv_session_take_deferred(session);
-	struct loading what = {.placed_count = 0};
-
-	if (status != CUDA_SUCCESS)
-		return status;
-	return load_image(session, request, in->image, in->image_len, &what, &out->module);
 }
 
 /* One variable at *@at: its address and its size, 8 bytes each, and its name with a NUL. */
@@ -169,6 +159,7 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 	size_t left = in->variables_len;
 	struct fgv_gpu_placed *placed;
 	struct loading what = {0};
+	struct fgv_object *module;
 
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -181,8 +172,9 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 		status = read_placed(session, &at, &left, &placed[what.placed_count++]);
 	what.placed = placed;
 	if (status == CUDA_SUCCESS)
-		status =
-			load_image(session, request, in->image, in->image_len, &what, &out->module);
+		status = load_image(session, request, in->image, in->image_len, &what, &module);
+	if (status == CUDA_SUCCESS)
+		out->module = module->handle;
 	free(placed);
 	return status;
 }
@@ -278,20 +270,16 @@ static CUresult write_info(struct fgv_gpu *gpu, const struct fgv_object *functio
 	return write_offsets(gpu, function, info + sizeof(head) + sizes_len);
 }
 
-CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
-			     const struct fgv_function_get_in *in, struct fgv_function_get_out *out)
+/* A handle for the kernel @name of @module, described at @info as write_info() does. */
+static CUresult open_function(struct fgv_session *session, struct fgv_object *module,
+			      const char *name, uint8_t *info, uint64_t info_len, uint32_t *len,
+			      struct fgv_object **function)
 {
-	const char *name = name_of(in->name, in->name_len);
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_function *found;
 	struct fgv_object *object;
-	CUresult status = fgv_session_take_deferred(session);
+	CUresult status = gpu->ops->module_function(gpu, module->module.gpu, name, &found);
 
-	(void)request;
-	if (status == CUDA_SUCCESS && !name)
-		status = CUDA_ERROR_NOT_FOUND;
-	if (status == CUDA_SUCCESS)
-		status = gpu->ops->module_function(gpu, in->module->module.gpu, name, &found);
 	if (status != CUDA_SUCCESS)
 		return status;
 	object = fgv_handles_add(&session->handles, FGV_KIND_FUNCTION);
@@ -302,16 +290,34 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 	if (status == CUDA_SUCCESS)
 		status = read_local(gpu, object);
 	if (status == CUDA_SUCCESS)
-		status = write_info(gpu, object, in->info, in->info_len, &out->info_len);
+		status = write_info(gpu, object, info, info_len, len);
 	if (status != CUDA_SUCCESS) {
 		fgv_session_remove(session, object);
 		return status;
 	}
-	object->function.module = in->module;
-	object->function.next = in->module->module.functions;
-	in->module->module.functions = object;
-	out->function = object->handle;
+	object->function.module = module;
+	object->function.next = module->module.functions;
+	module->module.functions = object;
+	*function = object;
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_function_get_in *in, struct fgv_function_get_out *out)
+{
+	const char *name = name_of(in->name, in->name_len);
+	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_object *function;
+
+	(void)request;
+	if (status == CUDA_SUCCESS && !name)
+		status = CUDA_ERROR_NOT_FOUND;
+	if (status == CUDA_SUCCESS)
+		status = open_function(session, in->module, name, in->info, in->info_len,
+				       &out->info_len, &function);
+	if (status == CUDA_SUCCESS)
+		out->function = function->handle;
+	return status;
 }
 
 CUresult fgv_do_global_get(struct fgv_session *session, struct fgv_request *request,
@@ -358,10 +364,114 @@ CUresult fgv_do_module_kernels(struct fgv_session *session, struct fgv_request *
 	return status;
 }
 
+/* --- Loading, with all that is asked next -------------------------------------- */
+
+struct kernel_names {
+	char *names[FGV_KERNELS_DESCRIBED];
+	uint32_t count; /* of all, described or not */
+};
+
+static void note_kernel(const char *name, void *arg)
+{
+	struct kernel_names *all = arg;
+
+	if (all->count < FGV_KERNELS_DESCRIBED)
+		all->names[all->count] = strdup(name);
+	all->count++;
+}
+
+/* Writes the record of @module's kernel @name to the window, at *@at of what there is. */
+static CUresult describe_kernel(struct fgv_session *session, struct fgv_object *module,
+				const char *name, uint8_t *to, uint64_t room, uint64_t *at)
+{
+	struct fgv_kernel_record record = {.name_len = (uint32_t)strlen(name) + 1};
+	uint64_t rest = sizeof(record) + fgv_align_up(record.name_len, 8);
+	struct fgv_object *function;
+	CUresult status;
+
+	if (room - *at < rest)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	to += *at;
+	status = open_function(session, module, name, to + sizeof(record), room - *at - rest,
+			       &record.info_len, &function);
+	if (status != CUDA_SUCCESS)
+		return status;
+	record.function = function->handle;
+	record.len = (uint32_t)fgv_align_up(sizeof(record) + record.info_len + record.name_len, 8);
+	memcpy(to, &record, sizeof(record));
+	memcpy(to + sizeof(record) + record.info_len, name, record.name_len);
+	*at += record.len;
+	return CUDA_SUCCESS;
+}
+
+/* Those that can't be described, for whatever reason, are asked for when they are needed. */
+static void describe(struct fgv_session *session, struct fgv_object *module, uint8_t *to,
+		     uint64_t room, struct fgv_module_load_out *out)
+{
+	struct kernel_names all = {.count = 0};
+	CUresult status = session->gpu->ops->module_kernels(session->gpu, module->module.gpu,
+							    note_kernel, &all);
+	uint64_t bytes = 0;
+
+	if (status == CUDA_SUCCESS && all.count > FGV_KERNELS_DESCRIBED)
+		status = CUDA_ERROR_NOT_SUPPORTED;
+	for (uint32_t i = 0; i < all.count && status == CUDA_SUCCESS; i++)
+		status = all.names[i]
+				 ? describe_kernel(session, module, all.names[i], to, room, &bytes)
+				 : CUDA_ERROR_OUT_OF_MEMORY;
+	if (status != CUDA_SUCCESS)
+		fgv_session_remove_functions(session, module);
+	out->kernels = status == CUDA_SUCCESS ? all.count : FGV_KERNELS_UNKNOWN;
+	out->bytes = status == CUDA_SUCCESS ? bytes : 0;
+	for (uint32_t i = 0; i < FGV_KERNELS_DESCRIBED; i++)
+		free(all.names[i]);
+}
+
 static void write_managed(const char *name, uint64_t bytes, void *arg)
 {
 	write_bytes(arg, &bytes, sizeof(bytes));
 	write_name(name, arg);
+}
+
+/* Of @image, a private copy. */
+static CUresult list_managed(struct fgv_session *session, const char *image, uint64_t len,
+			     struct names *names)
+{
+	char log[512] = "";
+	CUresult status = session->gpu->ops->module_managed(session->gpu, image, len, write_managed,
+							    names, log, sizeof(log));
+
+	if (status != CUDA_SUCCESS)
+		complain(session, log);
+	return status;
+}
+
+CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
+{
+	struct names managed = {.at = in->description, .room = in->description_len};
+	CUresult status = fgv_session_take_deferred(session);
+	struct loading what = {.len = in->image_len};
+	struct fgv_object *module = NULL;
+	char *copy;
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	copy = copy_image(session, in->image, in->image_len);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	what.image = copy;
+	if (in->look)
+		status = list_managed(session, copy, in->image_len, &managed);
+	if (status == CUDA_SUCCESS && !managed.bytes)
+		status = load(session, request, &what, &module);
+	free(copy);
+	out->bytes = managed.bytes;
+	if (status != CUDA_SUCCESS || !module)
+		return status;
+	out->module = module->handle;
+	describe(session, module, in->description, in->description_len, out);
+	return CUDA_SUCCESS;
 }
 
 CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *request,
@@ -369,17 +479,14 @@ CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *
 			       struct fgv_module_managed_out *out)
 {
 	struct names names = {.at = in->variables, .room = in->variables_len};
-	char log[512] = "", *copy = copy_image(session, in->image, in->image_len);
+	char *copy = copy_image(session, in->image, in->image_len);
 	CUresult status;
 
 	(void)request;
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = session->gpu->ops->module_managed(session->gpu, copy, in->image_len, write_managed,
-						   &names, log, sizeof(log));
+	status = list_managed(session, copy, in->image_len, &names);
 	free(copy);
-	if (status != CUDA_SUCCESS)
-		complain(session, log);
 	out->bytes = names.bytes;
 	return status;
 }

@@ -188,7 +188,7 @@ CUresult fgv_session_put(struct fgv_session *session, struct fgv_object *object)
 	return status;
 }
 
-static void remove_functions(struct fgv_session *session, struct fgv_object *module)
+void fgv_session_remove_functions(struct fgv_session *session, struct fgv_object *module)
 {
 	while (module->module.functions) {
 		struct fgv_object *function = module->module.functions;
@@ -213,7 +213,7 @@ CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *obje
 {
 	fgv_handles_remove(&session->handles, object);
 	if (object->kind == FGV_KIND_MODULE)
-		remove_functions(session, object);
+		fgv_session_remove_functions(session, object);
 	else if (object->kind == FGV_KIND_ARRAY)
 		remove_levels(session, object);
 	return fgv_session_put(session, object);

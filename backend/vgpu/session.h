@@ -122,6 +122,8 @@ void fgv_session_abandon(struct fgv_session *session, struct fgv_object *object)
 
 /* Its handle names nothing from now on; and puts the handle's reference. */
 CUresult fgv_session_remove(struct fgv_session *session, struct fgv_object *object);
+/* The same for all functions of a module. */
+void fgv_session_remove_functions(struct fgv_session *session, struct fgv_object *module);
 
 /*
  * Charges for local memory of @bytes for each thread that the GPU runs at once, which the driver

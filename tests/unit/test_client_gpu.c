@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/util.h"
 #include "tests/unit/test_client_h200.h"
 
 #define UNUSED (void)session, (void)request
@@ -235,6 +236,45 @@ CUresult fgv_do_fill_rows(struct fgv_session *session, struct fgv_request *reque
 	return CUDA_SUCCESS;
 }
 
+/* At @info, all that is known of kernel @k but its handle; how long that is. */
+static uint32_t describe(unsigned k, struct fgv_function_info *info)
+{
+	info->param_count = kernels[k].count;
+	memcpy(info->attributes, host.function_attributes, sizeof(info->attributes));
+	memcpy(info->param_sizes, kernels[k].sizes, kernels[k].count * sizeof(uint32_t));
+	for (uint32_t i = 0; i < kernels[k].count; i++)
+		info->param_sizes[kernels[k].count + i] = 128 * i;
+	return (uint32_t)(sizeof(*info) + 2 * kernels[k].count * sizeof(uint32_t));
+}
+
+static uint32_t add_function(unsigned k)
+{
+	uint32_t handle = add_object(FGV_KIND_FUNCTION);
+
+	strcpy(host.objects[handle].name, kernels[k].name);
+	return handle;
+}
+
+static void describe_all(uint8_t *to, struct fgv_module_load_out *out)
+{
+	out->kernels = 3;
+	for (unsigned k = 0; k < 3; k++) {
+		struct fgv_kernel_record record = {
+			.function = add_function(k),
+			.info_len = describe(k, (void *)(to + out->bytes + sizeof(record))),
+			.name_len = (uint32_t)strlen(kernels[k].name) + 1,
+		};
+
+		record.len = (uint32_t)fgv_align_up(
+			sizeof(record) + record.info_len + record.name_len, 8);
+		record.len += host.misdescribes;
+		memcpy(to + out->bytes, &record, sizeof(record));
+		memcpy(to + out->bytes + sizeof(record) + record.info_len, kernels[k].name,
+		       record.name_len);
+		out->bytes += record.len;
+	}
+}
+
 CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
 			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
 {
@@ -242,7 +282,16 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 	host.image_len = in->image_len;
 	if (in->image_len <= sizeof(host.image))
 		memcpy(host.image, in->image, in->image_len);
+	if (in->look && host.managed_bytes) {
+		out->bytes = host.managed_bytes;
+		memcpy(in->description, host.managed,
+		       fgv_min_u64(host.managed_bytes, in->description_len));
+		return status_of(request);
+	}
 	out->module = add_object(FGV_KIND_MODULE);
+	out->kernels = FGV_KERNELS_UNKNOWN;
+	if (host.describes)
+		describe_all(in->description, out);
 	return status_of(request);
 }
 
@@ -259,8 +308,9 @@ CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *
 			       const struct fgv_module_managed_in *in,
 			       struct fgv_module_managed_out *out)
 {
-	UNUSED, (void)in;
-	out->bytes = 0;
+	UNUSED;
+	out->bytes = host.managed_bytes;
+	memcpy(in->variables, host.managed, fgv_min_u64(host.managed_bytes, in->variables_len));
 	return status_of(request);
 }
 
@@ -275,7 +325,6 @@ CUresult fgv_do_module_unload(struct fgv_session *session, struct fgv_request *r
 CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_function_get_in *in, struct fgv_function_get_out *out)
 {
-	struct fgv_function_info *info = in->info;
 	unsigned k = 0;
 
 	UNUSED;
@@ -284,14 +333,8 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 		k++;
 	if (k == 3)
 		return CUDA_ERROR_NOT_FOUND;
-	info->param_count = kernels[k].count;
-	memcpy(info->attributes, host.function_attributes, sizeof(info->attributes));
-	memcpy(info->param_sizes, kernels[k].sizes, kernels[k].count * sizeof(uint32_t));
-	for (uint32_t i = 0; i < kernels[k].count; i++)
-		info->param_sizes[kernels[k].count + i] = 128 * i;
-	out->info_len = (uint32_t)(sizeof(*info) + 2 * kernels[k].count * sizeof(uint32_t));
-	out->function = add_object(FGV_KIND_FUNCTION);
-	strcpy(host.objects[out->function].name, kernels[k].name);
+	out->info_len = describe(k, in->info);
+	out->function = add_function(k);
 	return status_of(request);
 }
 

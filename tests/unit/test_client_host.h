@@ -52,6 +52,10 @@ struct host {
 	uint32_t pause;			 /* atomic: look at no requests meanwhile */
 	int32_t attributes[FGV_DEVICE_ATTRIBUTES];
 	int32_t function_attributes[FGV_FUNCTION_ATTRIBUTES];
+	bool describes;		/* the kernels of modules that it loads */
+	uint32_t misdescribes;	/* bytes that a record is longer than it should be */
+	uint8_t managed[16384]; /* variables that images have, if there are bytes of them */
+	uint64_t managed_bytes;
 
 	/* What happened; the counts of requests are atomic, for the rest see host_seen(). */
 	uint64_t seen;

@@ -3,14 +3,17 @@
  * and no face is loaded.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "frontend/client/thread.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/device.h"
+#include "frontend/cuda/context/reset.h"
 #include "frontend/cuda/memory/fill.h"
 #include "frontend/cuda/memory/memcpy.h"
 #include "frontend/cuda/memory/memory.h"
+#include "frontend/cuda/module/function.h"
 #include "frontend/cuda/module/launch.h"
 #include "frontend/cuda/module/library.h"
 #include "frontend/cuda/module/occupancy.h"
@@ -237,6 +240,86 @@ START_TEST(parts_end_in_reverse)
 }
 END_TEST
 
+static unsigned asked(void)
+{
+	return (unsigned)(HOST_GET(requests[FGV_OP_FUNCTION_GET]) +
+			  HOST_GET(requests[FGV_OP_MODULE_KERNELS]) +
+			  HOST_GET(requests[FGV_OP_MODULE_MANAGED]));
+}
+
+/* What the host says with the load answers all that is asked about the module's kernels. */
+START_TEST(knows_the_kernels_of_a_module)
+{
+	struct fgv_kernel *kernel;
+	CUkernel kernels[4], none;
+	CUlibrary library;
+	size_t offset, size;
+	unsigned count;
+
+	host.describes = true;
+	kernel = load("add", &library);
+	EXPECT(fgv_library_count_kernels(&count, library), CUDA_SUCCESS);
+	ck_assert_uint_eq(count, 3);
+	EXPECT(fgv_library_list_kernels(kernels, 4, library), CUDA_SUCCESS);
+	ck_assert_str_eq(fgv_registry_kernel(kernels[0])->name, "empty");
+	ck_assert_ptr_eq(fgv_registry_kernel(kernels[1]), kernel);
+	EXPECT(fgv_function_get_param(kernel, 1, &offset, &size), CUDA_SUCCESS);
+	ck_assert_uint_eq(offset, 128);
+	ck_assert_uint_eq(size, 4);
+	EXPECT(fgv_library_get_kernel(&none, library, "ad"), CUDA_ERROR_NOT_FOUND);
+	EXPECT(fgv_library_get_kernel(&none, library, "addd"), CUDA_ERROR_NOT_FOUND);
+	ck_assert_uint_eq(asked(), 0);
+	/* After a reset its handles are others. */
+	EXPECT(fgv_reset_device(), CUDA_SUCCESS);
+	EXPECT(fgv_launch_run(fgv_registry_kernel(kernels[0]),
+			      &(struct fgv_launch){.grid = {1, 1, 1}, .block = {1, 1, 1}}),
+	       CUDA_SUCCESS);
+	EXPECT(fgv_context_synchronize(), CUDA_SUCCESS);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 2);
+	ck_assert_uint_eq(asked(), 0);
+}
+END_TEST
+
+/* Of a description that makes no sense nothing is believed. */
+START_TEST(asks_where_it_was_told_nonsense)
+{
+	CUlibrary library;
+
+	host.describes = true;
+	host.misdescribes = 4;
+	ck_assert_ptr_nonnull(load("add", &library));
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_FUNCTION_GET]), 1);
+}
+END_TEST
+
+/* Two lists, of which only the first one fits into the answer. */
+START_TEST(finds_managed_variables)
+{
+	const unsigned counts[] = {2, 700};
+	CUlibrary library;
+	CUdeviceptr address;
+	size_t bytes;
+	char name[16];
+
+	for (unsigned i = 0; i < counts[_i]; i++) {
+		uint8_t *at = host.managed + host.managed_bytes;
+		uint64_t size = 4 + 4 * i;
+
+		memcpy(at, &size, sizeof(size));
+		host.managed_bytes += sizeof(size) + 1 +
+				      (uint64_t)snprintf((char *)at + sizeof(size), 16, "v%u", i);
+	}
+	EXPECT(fgv_library_load_data(&library, &container), CUDA_SUCCESS);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 1);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_MANAGED]), _i);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD_PLACED]), 1);
+	snprintf(name, sizeof(name), "v%u", counts[_i] - 1);
+	EXPECT(fgv_library_get_managed(&address, &bytes, library, name), CUDA_SUCCESS);
+	ck_assert_uint_eq(bytes, 4 * counts[_i]);
+	EXPECT(fgv_library_unload(library), CUDA_SUCCESS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core");
@@ -248,6 +331,9 @@ int main(void)
 	tcase_add_test(tests, best_block);
 	tcase_add_test(tests, kernels_and_their_libraries);
 	tcase_add_test(tests, the_programs_own);
+	tcase_add_test(tests, knows_the_kernels_of_a_module);
+	tcase_add_test(tests, asks_where_it_was_told_nonsense);
+	tcase_add_loop_test(tests, finds_managed_variables, 0, 2);
 	tcase_add_test(threads, parts_end_in_reverse);
 	suite_add_tcase(suite, tests);
 	suite_add_tcase(suite, threads);

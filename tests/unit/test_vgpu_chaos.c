@@ -168,7 +168,7 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 	if (op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED || op == FGV_OP_TEXT_READ ||
 	    op == FGV_OP_MODULE_MANAGED)
 		move_to_arena(message);
-	if (op == FGV_OP_MODULE_MANAGED)
+	if (op == FGV_OP_MODULE_MANAGED || op == FGV_OP_MODULE_LOAD)
 		move_to_arena(message + 16);
 	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
 		make_paged(message, len, seed);

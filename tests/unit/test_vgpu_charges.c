@@ -194,7 +194,8 @@ END_TEST
 /* What the GPU does for a module of much data waits for the grant and is paid for. */
 START_TEST(much_data_waits_for_the_grant)
 {
-	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off};
+	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off,
+					       .description_off = vgpu.window.arena_off};
 	struct fgv_module_load_reply reply;
 	uint32_t module;
 	uint64_t used_ns;
@@ -227,7 +228,8 @@ END_TEST
 /* A lane's calls are answered in their order, though one of them waits for the grant. */
 START_TEST(load_waits_in_its_lane)
 {
-	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off};
+	struct fgv_module_load_request load = {.image_off = vgpu.window.arena_off,
+					       .description_off = vgpu.window.arena_off};
 	struct fgv_module_load_reply reply;
 	struct fgv_mem_info_reply info;
 

@@ -243,6 +243,116 @@ START_TEST(names_kernels)
 }
 END_TEST
 
+/* So many kernels, k0 to the last, of which each has a parameter more than the one before. */
+static char *many_kernels(unsigned count)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	fputs(".version 8.0\n.target sm_70\n.address_size 64\n", file);
+	for (unsigned i = 0; i < count; i++) {
+		fprintf(file, ".visible .entry k%u(.param .u32 p", i);
+		for (unsigned k = 0; k < i; k++)
+			fprintf(file, ", .param .u32 p%u", k);
+		fputs(")\n{ ret; }\n", file);
+	}
+	fclose(file);
+	return text;
+}
+
+/* What comes with a module that is loaded, @room bytes of it. */
+static struct fgv_module_load_reply load_described(const char *ptx, uint64_t room, uint32_t look)
+{
+	struct fgv_module_load_request request = {
+		.image_off = vgpu.window.arena_off,
+		.image_len = vgpu_put_image(&vgpu, ptx),
+		.description_off = vgpu.window.arena_off + (1 << 20),
+		.description_len = room,
+		.look = look,
+	};
+	struct fgv_module_load_reply reply = {0};
+
+	memset(vgpu_arena(&vgpu, 1 << 20), 99, 8192);
+	ck_assert_uint_eq(
+		vgpu_call(&vgpu, 0, FGV_OP_MODULE_LOAD, &request, sizeof(request), &reply),
+		CUDA_SUCCESS);
+	return reply;
+}
+
+/* A record says what function_get does, and its handle is as good. */
+static void check_record(const struct fgv_kernel_record *record, uint32_t module, const char *name)
+{
+	uint8_t said[4096];
+	uint32_t function;
+
+	ck_assert_uint_le(record->info_len, sizeof(said));
+	ck_assert_uint_eq(record->name_len, strlen(name) + 1);
+	ck_assert_str_eq((const char *)(record + 1) + record->info_len, name);
+	memcpy(said, record + 1, record->info_len);
+	ck_assert_uint_eq(vgpu_get_function(&vgpu, module, name, &function), CUDA_SUCCESS);
+	ck_assert_uint_ne(function, record->function);
+	ck_assert_mem_eq(vgpu_arena(&vgpu, 0), said, record->info_len);
+	vgpu_launch(&vgpu, record->function, 1, (uint64_t[8]){0}, (uint32_t)atoi(name + 1) + 1);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+
+START_TEST(describes_kernels)
+{
+	char *text = many_kernels(FGV_KERNELS_DESCRIBED), name[16];
+	struct fgv_module_load_reply reply = load_described(text, 8192, 1);
+	uint64_t at = 0;
+
+	ck_assert_uint_ne(reply.module, 0);
+	ck_assert_uint_eq(reply.kernels, FGV_KERNELS_DESCRIBED);
+	for (unsigned i = 0; i < FGV_KERNELS_DESCRIBED; i++) {
+		const struct fgv_kernel_record *record = vgpu_arena(&vgpu, (1 << 20) + at);
+
+		snprintf(name, sizeof(name), "k%u", i);
+		check_record(record, reply.module, name);
+		at += record->len;
+	}
+	ck_assert_uint_eq(at, reply.bytes);
+	free(text);
+}
+END_TEST
+
+/* Too many of them, or no room: then none, and nothing lies behind the room. */
+START_TEST(describes_all_kernels_or_none)
+{
+	char *many = many_kernels(FGV_KERNELS_DESCRIBED + 1), *few = many_kernels(2);
+	struct fgv_module_load_reply reply = load_described(many, 8192, 0);
+	uint64_t needed;
+
+	ck_assert_uint_eq(reply.kernels, FGV_KERNELS_UNKNOWN);
+	ck_assert_uint_eq(reply.bytes, 0);
+	needed = load_described(few, 8192, 0).bytes;
+	ck_assert_uint_eq(load_described(few, needed, 0).kernels, 2);
+	for (uint64_t room = 0; room < needed; room += 4) {
+		reply = load_described(few, room, 0);
+		ck_assert_uint_ne(reply.module, 0);
+		ck_assert_uint_eq(reply.kernels, FGV_KERNELS_UNKNOWN);
+		ck_assert_uint_eq(*(uint8_t *)vgpu_arena(&vgpu, (1 << 20) + room), 99);
+	}
+	free(many);
+	free(few);
+}
+END_TEST
+
+/* Asked to, it lists managed variables instead of loading. */
+START_TEST(looks_for_managed_variables)
+{
+	struct fgv_module_load_reply reply = load_described(managed_ptx, 10, 1);
+
+	ck_assert_uint_eq(reply.module, 0);
+	ck_assert_uint_eq(reply.bytes, 14);
+	ck_assert_uint_eq(*(uint8_t *)vgpu_arena(&vgpu, (1 << 20) + 8), 99);
+	load_described(managed_ptx, 14, 1);
+	ck_assert_str_eq((char *)vgpu_arena(&vgpu, (1 << 20) + 8), "count");
+	ck_assert_uint_ne(load_described(vgpu_add_ptx, 8192, 1).module, 0);
+}
+END_TEST
+
 START_TEST(refuses_modules)
 {
 	struct fatbin image;
@@ -310,6 +420,9 @@ int main(void)
 	tcase_add_test(tests, tells_of_functions_and_variables);
 	tcase_add_test(tests, keeps_sizes_for_so_many_functions);
 	tcase_add_test(tests, names_kernels);
+	tcase_add_test(tests, describes_kernels);
+	tcase_add_test(tests, describes_all_kernels_or_none);
+	tcase_add_test(tests, looks_for_managed_variables);
 	tcase_add_test(tests, refuses_modules);
 	tcase_add_test(tests, unloads_functions_with_their_module);
 	tcase_add_test(tests, checks_a_launch);

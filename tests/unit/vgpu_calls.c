@@ -106,6 +106,7 @@ uint32_t vgpu_load(struct vgpu *vgpu, uint64_t len, uint32_t *module)
 	struct fgv_module_load_request request = {
 		.image_off = vgpu->window.arena_off,
 		.image_len = len,
+		.description_off = vgpu->window.arena_off,
 	};
 	struct fgv_module_load_reply reply = {0};
 	uint32_t status = vgpu_call(vgpu, 0, FGV_OP_MODULE_LOAD, &request, sizeof(request), &reply);

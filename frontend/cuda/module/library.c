@@ -24,18 +24,6 @@ static struct fgv_module *module_of(CUlibrary library)
 	return fgv_object_address(FGV_OBJECT_LIBRARY, library);
 }
 
-static CUresult find_managed(struct fgv_module *module)
-{
-	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
-
-	if (res)
-		return res;
-	res = fgv_module_find_managed(lane, module);
-	fgv_lane_leave(lane);
-	return res;
-}
-
 /* What the program holds for it, made at need. */
 static CUresult name_module(struct fgv_module *module, CUlibrary *library)
 {
@@ -62,9 +50,7 @@ static CUresult load(CUlibrary *library, const void *image, uint64_t len)
 	module = fgv_registry_add_image(image, len);
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = find_managed(module);
-	if (!res)
-		res = fgv_module_enter(module);
+	res = fgv_module_enter(module);
 	if (!res)
 		res = name_module(module, library);
 	if (res)

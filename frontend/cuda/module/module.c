@@ -16,12 +16,19 @@
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/module/image.h"
+#include "frontend/cuda/module/snapshot.h"
 
 /* Of a kernel's description: with the sizes and the offsets of its parameters. */
 #define INFO_MAX (sizeof(struct fgv_function_info) + 2 * FGV_PARAMS_MAX * sizeof(uint32_t))
 
 /* Room for names of kernels, at first. */
 #define NAMES_ROOM 4096u
+
+/* Room for what the host says of a module that it loads. */
+#define SNAPSHOT_ROOM 8192u
+
+/* What loading ends with where the host has found managed variables first; no code of CUDA's. */
+#define FOUND_MANAGED ((CUresult)-1)
 
 static uint64_t sum_parts(const struct fgv_image_part *parts, uint32_t count)
 {
@@ -98,16 +105,56 @@ static CUresult call_placed(struct fgv_lane *lane, struct fgv_module *module, ui
 	return res;
 }
 
+/* The variables that the host has found; where they are not at @list, they are asked for. */
+static CUresult keep_found(struct fgv_module *module, const void *list, uint64_t bytes)
+{
+	module->found_bytes = bytes;
+	if (bytes <= SNAPSHOT_ROOM) {
+		module->found = malloc(bytes);
+		if (!module->found)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		memcpy(module->found, list, bytes);
+	}
+	return FOUND_MANAGED;
+}
+
+/* The image lies at @off; what the host says of it is to lie at @said. */
+static CUresult call_plain(struct fgv_lane *lane, struct fgv_module *module, uint64_t off,
+			   uint64_t len, uint64_t said)
+{
+	const void *written = lane->client->window.base + said;
+	uint32_t count;
+	uint64_t bytes;
+	CUresult res = fgv_call_module_load(lane, off, len, said, SNAPSHOT_ROOM,
+					    fgv_module_may_have_managed(module), &module->handle,
+					    &count, &bytes);
+
+	if (res)
+		return res;
+	if (!module->handle)
+		return keep_found(module, written, bytes);
+	if (count != FGV_KERNELS_UNKNOWN && bytes <= SNAPSHOT_ROOM)
+		module->snapshot = fgv_snapshot_copy(written, bytes, count);
+	return CUDA_SUCCESS;
+}
+
 static CUresult call(struct fgv_lane *lane, struct fgv_module *module, uint64_t off, uint64_t len)
 {
 	static struct fgv_unsupported unsupported = {.name = "__managed__ (of such a module)"};
+	struct fgv_arena *arena = lane->client->arena;
+	uint64_t said;
 	CUresult res;
 
-	if (!fgv_registry_has_managed(module))
-		return fgv_call_module_load(lane, off, len, &module->handle);
-	res = call_placed(lane, module, off, len);
-	if (res == CUDA_ERROR_NOT_SUPPORTED)
-		fgv_errlog_unsupported(&unsupported);
+	if (fgv_registry_has_managed(module)) {
+		res = call_placed(lane, module, off, len);
+		if (res == CUDA_ERROR_NOT_SUPPORTED)
+			fgv_errlog_unsupported(&unsupported);
+		return res;
+	}
+	if (fgv_arena_alloc(arena, SNAPSHOT_ROOM, &said))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = call_plain(lane, module, off, len, said);
+	fgv_arena_free(arena, said);
 	return res;
 }
 
@@ -163,7 +210,8 @@ static CUresult load_module_locked(struct fgv_lane *lane, struct fgv_module *mod
 	if (!module->result)
 		tell_managed(module);
 	/* What is wrong with a module stays wrong, but memory may be there next time. */
-	module->tried = module->result != CUDA_ERROR_OUT_OF_MEMORY;
+	module->tried =
+		module->result != CUDA_ERROR_OUT_OF_MEMORY && module->result != FOUND_MANAGED;
 	return module->result;
 }
 
@@ -213,6 +261,21 @@ static CUresult ask_for_kernel(struct fgv_lane *lane, struct fgv_kernel *kernel)
 	return res;
 }
 
+/* A module whose kernels the host has described has no others. */
+static CUresult find_kernel(struct fgv_lane *lane, struct fgv_kernel *kernel)
+{
+	const struct fgv_kernel_record *record;
+
+	if (!kernel->module->snapshot)
+		return ask_for_kernel(lane, kernel);
+	record = fgv_snapshot_find(kernel->module->snapshot, kernel->name);
+	if (!record)
+		return CUDA_ERROR_NOT_FOUND;
+	kernel->function = record->function;
+	kernel->info = copy_info(fgv_snapshot_info(record), record->info_len, &kernel->args_len);
+	return kernel->info ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel)
 {
 	struct fgv_module *module = kernel->module;
@@ -222,7 +285,7 @@ CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel)
 	if (!kernel->ready) {
 		res = load_module_locked(lane, module);
 		if (!res)
-			res = ask_for_kernel(lane, kernel);
+			res = find_kernel(lane, kernel);
 		if (!res) {
 			kernel->max_dynamic_shared =
 				(uint32_t)kernel->info->attributes
@@ -275,7 +338,7 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 	return res;
 }
 
-CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
+static CUresult load_module(struct fgv_lane *lane, struct fgv_module *module)
 {
 	CUresult res;
 
@@ -283,6 +346,17 @@ CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 	res = load_module_locked(lane, module);
 	pthread_mutex_unlock(&module->mutex);
 	return res;
+}
+
+/* A library is loaded before anybody can ask for its kernels, so it is here that they are found. */
+CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
+{
+	CUresult res = load_module(lane, module);
+
+	if (res != FOUND_MANAGED)
+		return res;
+	res = fgv_module_add_managed(lane, module);
+	return res ? res : load_module(lane, module);
 }
 
 CUresult fgv_module_enter(struct fgv_module *module)
@@ -334,11 +408,33 @@ static CUresult ask_for_names(struct fgv_lane *lane, const struct fgv_module *mo
 	return res;
 }
 
+/* From the host's description. */
+static CUresult copy_names(const struct fgv_snapshot *snapshot, char **names, uint64_t *bytes)
+{
+	const struct fgv_kernel_record *record = NULL;
+
+	*bytes = 0;
+	while ((record = fgv_snapshot_next(snapshot, record)))
+		*bytes += record->name_len;
+	*names = malloc(*bytes + 1);
+	if (!*names)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*bytes = 0;
+	while ((record = fgv_snapshot_next(snapshot, record))) {
+		memcpy(*names + *bytes, fgv_snapshot_name(record), record->name_len);
+		*bytes += record->name_len;
+	}
+	(*names)[*bytes] = '\0';
+	return CUDA_SUCCESS;
+}
+
 CUresult fgv_module_kernel_names(struct fgv_lane *lane, struct fgv_module *module, char **names,
 				 uint64_t *bytes)
 {
 	CUresult res = fgv_module_need(lane, module);
 
+	if (!res && module->snapshot)
+		return copy_names(module->snapshot, names, bytes);
 	if (!res)
 		res = ask_for_names(lane, module, NAMES_ROOM, names, bytes);
 	if (!res && !*names)

@@ -20,8 +20,12 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 CUresult fgv_module_kernel_names(struct fgv_lane *lane, struct fgv_module *module, char **names,
 				 uint64_t *bytes);
 
-/* Registers the managed variables of a module with an image, which must not be loaded yet. */
-CUresult fgv_module_find_managed(struct fgv_lane *lane, struct fgv_module *module);
+/*
+ * Of a module with an image (module_managed.c): whether it may have managed variables, of which
+ * nobody has told; and registers those that the host has found. It must not be loaded yet.
+ */
+bool fgv_module_may_have_managed(const struct fgv_module *module);
+CUresult fgv_module_add_managed(struct fgv_lane *lane, struct fgv_module *module);
 
 /* Loads @module itself, so that its managed variables have addresses. */
 CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module);

@@ -249,6 +249,8 @@ static void unload(struct fgv_module *module, struct fgv_lane *lane)
 		forget_variable(each);
 	if (lane && module->tried && !module->result)
 		fgv_post_module_unload(lane, module->handle);
+	free(module->snapshot);
+	module->snapshot = NULL;
 	module->tried = false;
 	pthread_mutex_unlock(&module->mutex);
 }
@@ -282,6 +284,7 @@ static void destroy(struct fgv_module *module)
 		fgv_object_destroy(FGV_OBJECT_LIBRARY, module->library, &name);
 	pthread_mutex_destroy(&module->mutex);
 	free(module->image);
+	free(module->found);
 	free(module);
 }
 

@@ -17,6 +17,7 @@
 #include "api/wire.h"
 
 struct fgv_lane;
+struct fgv_snapshot;
 
 struct fgv_module {
 	const void *wrapper; /* the program's */
@@ -28,7 +29,10 @@ struct fgv_module {
 	pthread_mutex_t mutex; /* guards the rest, and making kernels ready */
 	bool tried;	       /* to load it; with this result: */
 	CUresult result;
-	uint32_t handle;   /* the host's */
+	uint32_t handle;	       /* the host's */
+	struct fgv_snapshot *snapshot; /* of its kernels, while it is loaded; NULL: not known */
+	char *found; /* managed variables that the host has found instead of loading it */
+	uint64_t found_bytes;
 	CUlibrary library; /* what the program holds for it; NULL: nothing yet */
 };
 
