@@ -1,4 +1,4 @@
-/* The offsets are those of backend/fatbin.c's source, written out again on purpose. */
+/* The offsets are those of common/fatbin.c, written out again on purpose. */
 #include "tests/unit/fatbin_build.h"
 
 #include <lz4.h>

@@ -6,6 +6,9 @@
 #include "tests/unit/test_frontend.h"
 
 #include <pthread.h>
+#include <string.h>
+
+#include "tests/unit/fatbin_build.h"
 
 static char kernel_here[1], variable_here[1];
 
@@ -57,6 +60,112 @@ START_TEST(separate_compilation)
 	ck_assert_uint_eq(host.image_len, 3 * sizeof(test_container));
 	ck_assert_mem_eq(host.image, &test_container, sizeof(test_container));
 	ck_assert_mem_eq(host.image + sizeof(test_container), parts, sizeof(parts));
+}
+END_TEST
+
+#define CODE_LEN 64
+
+static void add_code(struct fatbin *fatbin, unsigned kind, unsigned sm)
+{
+	char code[CODE_LEN];
+
+	memset(code, (int)sm, sizeof(code));
+	fatbin_add(fatbin, &(struct fatbin_entry){
+				   .kind = kind, .sm = sm, .data = code, .len = sizeof(code)});
+}
+
+/* What the host gets of @image is @expected. */
+static void check_sent(const struct fatbin *image, const struct fatbin *expected)
+{
+	struct test_wrapper wrapper = {0x466243b1, 1, image->bytes, NULL};
+
+	register_wrapper(&wrapper);
+	EXPECT(use(), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.image_len, expected->len);
+	ck_assert_mem_eq(host.image, expected->bytes, expected->len);
+}
+
+/* The device is of sm_90: code that it can't run stays at home, whatever else there is goes. */
+START_TEST(only_what_the_gpu_can_use)
+{
+	static const struct {
+		unsigned kind, sm;
+		bool goes;
+	} entries[] = {{2, 50, false}, {2, 89, false}, {1, 50, true},	{2, 90, true},
+		       {2, 91, false}, {16, 89, true}, {2, 100, false}, {1, 120, true}};
+	struct fatbin image, expected;
+
+	fatbin_init(&image);
+	fatbin_init(&expected);
+	fatbin_begin(&image);
+	fatbin_begin(&expected);
+	for (unsigned i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+		add_code(&image, entries[i].kind, entries[i].sm);
+		if (entries[i].goes)
+			add_code(&expected, entries[i].kind, entries[i].sm);
+	}
+	check_sent(&image, &expected);
+	fatbin_fini(&image);
+	fatbin_fini(&expected);
+}
+END_TEST
+
+/* That there is nothing for it is for the host to say, and what is wrong with a container. */
+START_TEST(all_that_is_not_understood)
+{
+	struct fatbin image;
+
+	fatbin_init(&image);
+	fatbin_begin(&image);
+	add_code(&image, FGV_FATBIN_CUBIN, 50);
+	if (_i)
+		add_code(&image, FGV_FATBIN_CUBIN, 90);
+	/* The last entry says that it is longer than the container. */
+	if (_i)
+		image.bytes[image.len - CODE_LEN - 64 + 8]++;
+	check_sent(&image, &image);
+	fatbin_fini(&image);
+}
+END_TEST
+
+/* The second of three containers has nothing for the device; the others have half of what they are.
+ */
+static void fill_three(struct fatbin *image, struct fatbin *expected, size_t begins[3])
+{
+	for (unsigned i = 0; i < 3; i++) {
+		begins[i] = image->len;
+		fatbin_begin(image);
+		fatbin_begin(expected);
+		add_code(image, FGV_FATBIN_CUBIN, 80);
+		if (i != 1)
+			add_code(image, FGV_FATBIN_CUBIN, 90);
+		add_code(expected, FGV_FATBIN_CUBIN, i == 1 ? 80 : 90);
+	}
+}
+
+/* A library's containers are kept one behind the other. */
+START_TEST(only_what_a_library_can_use)
+{
+	struct fatbin image, expected;
+	struct test_wrapper wrapper;
+	const void *more[3] = {NULL};
+	cudaLibrary_t library;
+	size_t begins[3];
+
+	fatbin_init(&image);
+	fatbin_init(&expected);
+	fill_three(&image, &expected, begins);
+	more[0] = image.bytes + begins[1];
+	more[1] = image.bytes + begins[2];
+	wrapper = (struct test_wrapper){0x466243b1, 2, image.bytes, more};
+	EXPECT(cudaLibraryLoadData(&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(host.image_len, expected.len);
+	ck_assert_mem_eq(host.image, expected.bytes, expected.len);
+	EXPECT(cudaLibraryUnload(library), cudaSuccess);
+	fatbin_fini(&image);
+	fatbin_fini(&expected);
 }
 END_TEST
 
@@ -180,6 +289,9 @@ int main(void)
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, sent_once_and_only_if_used);
 	tcase_add_test(tests, separate_compilation);
+	tcase_add_test(tests, only_what_the_gpu_can_use);
+	tcase_add_loop_test(tests, all_that_is_not_understood, 0, 2);
+	tcase_add_test(tests, only_what_a_library_can_use);
 	tcase_add_test(tests, in_memory_of_its_own);
 	tcase_add_loop_test(tests, bad_images, 0,
 			    (int)(sizeof(bad_wrappers) / sizeof(bad_wrappers[0])));

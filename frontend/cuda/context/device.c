@@ -68,6 +68,14 @@ const struct fgv_device_info *fgv_device_info(void)
 	return __atomic_load_n(&device.known, __ATOMIC_ACQUIRE) ? &device.info : NULL;
 }
 
+unsigned fgv_device_sm(const struct fgv_device_info *info)
+{
+	int major = fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	int minor = fgv_device_attribute(info, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+	return (unsigned)(10 * major + minor);
+}
+
 int fgv_device_has_attribute(const struct fgv_device_info *info, int attribute)
 {
 	if (attribute <= 0 || attribute >= FGV_DEVICE_ATTRIBUTES)

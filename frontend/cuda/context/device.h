@@ -22,6 +22,9 @@ const struct fgv_device_info *fgv_device_info(void);
 /* An attribute, 0 if the host does not know it. */
 int fgv_device_attribute(const struct fgv_device_info *info, CUdevice_attribute attribute);
 
+/* Its compute capability: 90 for 9.0. */
+unsigned fgv_device_sm(const struct fgv_device_info *info);
+
 /* Whether the host knows it. */
 int fgv_device_has_attribute(const struct fgv_device_info *info, int attribute);
 

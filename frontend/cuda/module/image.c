@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fatbin.h"
+
 #define WRAPPER_MAGIC	0x466243b1u
 #define CONTAINER_MAGIC 0xba55ed50u
 #define LEN_MAX		(1ull << 31) /* of a container; the largest seen is 11 MB */
@@ -23,13 +25,6 @@ struct wrapper {
 	uint32_t version;
 	const void *data;
 	const void *const *more; /* version 2: containers, up to a NULL */
-};
-
-struct container {
-	uint32_t magic;
-	uint16_t version;
-	uint16_t header_len;
-	uint64_t len; /* of what follows the header */
 };
 
 struct search {
@@ -66,16 +61,12 @@ static uint64_t readable(const void *data)
 int fgv_image_container(const void *data, struct fgv_image_part *part)
 {
 	uint64_t left = readable(data);
-	struct container head;
+	size_t len;
 
-	if (!data || left < sizeof(head))
-		return -EBADMSG;
-	memcpy(&head, data, sizeof(head));
-	if (head.magic != CONTAINER_MAGIC || head.header_len != sizeof(head) ||
-	    head.len > LEN_MAX || sizeof(head) + head.len > left)
+	if (!data || fgv_fatbin_extent(data, left, &len) < 0 || len > LEN_MAX)
 		return -EBADMSG;
 	part->data = data;
-	part->len = sizeof(head) + head.len;
+	part->len = len;
 	return 0;
 }
 

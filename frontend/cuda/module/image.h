@@ -1,6 +1,7 @@
 /*
  * The fat binaries that nvcc links into a program, as far as the guest must know them:
- * where each container starts and ends. What is in them is the host's to judge.
+ * where each container starts and ends, and which entries are machine code of other GPUs than
+ * this one. What is in them is the host's to judge.
  *
  * Threads: any.
  */
@@ -29,5 +30,12 @@ int fgv_image_container(const void *data, struct fgv_image_part *part);
  * -ENOMEM.
  */
 int fgv_image_read(const void *wrapper, struct fgv_image_part **parts, uint32_t *count);
+
+/*
+ * Copies what a GPU of @sm may use of @part to @to: all of it but the machine code of other
+ * families of GPUs, and of later ones of its own. A container with nothing else, and what is none
+ * or malformed, is copied as it is. How many bytes that is, with @to NULL, too.
+ */
+uint64_t fgv_image_trim(const struct fgv_image_part *part, unsigned sm, uint8_t *to);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "common/util.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/device.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
@@ -30,22 +31,16 @@
 /* What loading ends with where the host has found managed variables first; no code of CUDA's. */
 #define FOUND_MANAGED ((CUresult)-1)
 
-static uint64_t sum_parts(const struct fgv_image_part *parts, uint32_t count)
+/* Copies what the GPU can use of them to @to, without gaps; how many bytes, also where it is NULL.
+ */
+static uint64_t trim_parts(const struct fgv_image_part *parts, uint32_t count, uint8_t *to)
 {
-	uint64_t sum = 0;
+	unsigned sm = fgv_device_sm(fgv_device_info());
+	uint64_t len = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		sum += parts[i].len;
-	return sum;
-}
-
-/* They follow each other without a gap. */
-static void copy_parts(uint8_t *to, const struct fgv_image_part *parts, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		memcpy(to, parts[i].data, parts[i].len);
-		to += parts[i].len;
-	}
+		len += fgv_image_trim(&parts[i], sm, to ? to + len : NULL);
+	return len;
 }
 
 /* Gives the module's managed variables their memory, where they do not have it yet. */
@@ -162,13 +157,13 @@ static CUresult send_parts(struct fgv_lane *lane, struct fgv_module *module,
 			   const struct fgv_image_part *parts, uint32_t count)
 {
 	struct fgv_client *client = lane->client;
-	uint64_t len = sum_parts(parts, count);
+	uint64_t len = trim_parts(parts, count, NULL);
 	uint64_t off;
 	CUresult res;
 
 	if (fgv_arena_alloc(client->arena, len, &off))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	copy_parts(client->window.base + off, parts, count);
+	trim_parts(parts, count, client->window.base + off);
 	res = call(lane, module, off, len);
 	fgv_arena_free(client->arena, off);
 	return res;
