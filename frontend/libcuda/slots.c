@@ -74,7 +74,7 @@ CUresult fgv_slot_put(CUcontext handle, void *key, void *value, fgv_ctx_storage_
 	struct fgv_ctx *context;
 	CUresult res = find(handle, &context);
 
-	return res ? res : fgv_ctx_storage_put(context, key, value, end);
+	return res ? res : fgv_ctx_storage_put(&context->storage, key, value, end);
 }
 
 CUresult fgv_slot_remove(CUcontext handle, void *key)
@@ -82,7 +82,7 @@ CUresult fgv_slot_remove(CUcontext handle, void *key)
 	struct fgv_ctx *context;
 	CUresult res = find(handle, &context);
 
-	return res ? res : fgv_ctx_storage_remove(context, key);
+	return res ? res : fgv_ctx_storage_remove(&context->storage, key);
 }
 
 CUresult fgv_slot_get(void **value, CUcontext handle, void *key)
@@ -92,7 +92,7 @@ CUresult fgv_slot_get(void **value, CUcontext handle, void *key)
 
 	if (!res && !value)
 		res = CUDA_ERROR_INVALID_VALUE;
-	return res ? res : fgv_ctx_storage_get(context, key, value);
+	return res ? res : fgv_ctx_storage_get(&context->storage, key, value);
 }
 
 /* No context here is made of others. */

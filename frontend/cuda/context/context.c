@@ -18,24 +18,9 @@ static struct {
 
 static __thread int current;
 
-/* The device's addresses are to be reserved before the program gets one (device.c). */
-static CUresult know_device(void)
-{
-	struct fgv_lane *lane;
-	CUresult res = fgv_lane_enter(&lane);
-
-	if (res)
-		return res;
-	res = fgv_device_ask(lane);
-	fgv_lane_leave(lane);
-	if (res)
-		fgv_lane_return();
-	return res;
-}
-
 CUresult fgv_context_join(void)
 {
-	CUresult res = know_device();
+	CUresult res = fgv_device_learn();
 
 	if (!res)
 		res = fgv_ctx_bind();
@@ -55,15 +40,7 @@ CUresult fgv_context_need(void)
 
 CUresult fgv_context_info(const struct fgv_device_info **info)
 {
-	CUresult res = CUDA_SUCCESS;
-
-	*info = fgv_device_info();
-	if (*info)
-		return CUDA_SUCCESS;
-	res = know_device();
-	if (!res)
-		*info = fgv_device_info();
-	return res;
+	return fgv_device_know(info);
 }
 
 CUresult fgv_context_find_device(int ordinal, const struct fgv_device_info **info)

@@ -12,10 +12,8 @@
 #include <stdlib.h>
 
 #include "api/wire.h"
-#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/device.h"
 #include "frontend/cuda/context/object.h"
-#include "frontend/cuda/context/reset.h"
-#include "frontend/cuda/context/ctx_storage.h"
 
 enum init { UNKNOWN, READY, FORKED };
 
@@ -29,6 +27,7 @@ static struct {
 	struct fgv_ctx *unused;
 	uint32_t active;
 	uint64_t ids;
+	CUresult (*last_end)(void);
 } contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void fork_prepare(void)
@@ -100,7 +99,7 @@ CUresult fgv_ctx_init(void)
 
 	if (!res || __atomic_load_n(&contexts.init, __ATOMIC_RELAXED) == FORKED)
 		return res;
-	res = fgv_context_info(&info);
+	res = fgv_device_know(&info);
 	if (!res && !info->devices)
 		res = CUDA_ERROR_NO_DEVICE;
 	if (res)
@@ -132,6 +131,50 @@ CUresult fgv_ctx_current(struct fgv_ctx **context)
 	if (!res && !fgv_ctx_is_active(*context))
 		res = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return res;
+}
+
+/* One that the thread may work in. */
+static CUresult find_usable(CUcontext handle)
+{
+	struct fgv_ctx *context;
+	CUresult res = handle ? fgv_ctx_find(handle, &context) : CUDA_ERROR_INVALID_CONTEXT;
+
+	if (!res && !fgv_ctx_is_active(context) && !context->is_primary)
+		res = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return res;
+}
+
+CUresult fgv_ctx_push(CUcontext handle)
+{
+	CUresult res = find_usable(handle);
+
+	return res ? res : fgv_ctx_stack_push(handle);
+}
+
+CUresult fgv_ctx_pop(CUcontext *handle)
+{
+	CUcontext top = fgv_ctx_top();
+
+	if (!fgv_ctx_stack_pop())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (handle)
+		*handle = top;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_ctx_set(CUcontext handle)
+{
+	CUresult res = handle ? find_usable(handle) : CUDA_SUCCESS;
+
+	if (res)
+		return res;
+	if (!handle)
+		fgv_ctx_stack_pop();
+	else if (!fgv_ctx_top())
+		return fgv_ctx_stack_push(handle);
+	else
+		fgv_ctx_stack_replace(handle);
+	return CUDA_SUCCESS;
 }
 
 bool fgv_ctx_are_flags(unsigned flags)
@@ -190,6 +233,11 @@ static CUresult make_locked(CUdevice device, unsigned flags, uint32_t api_versio
 	return res;
 }
 
+void fgv_ctx_set_last_end(CUresult (*give_back)(void))
+{
+	contexts.last_end = give_back;
+}
+
 CUresult fgv_ctx_create(CUdevice device, unsigned flags, uint32_t api_version, CUcontext *handle)
 {
 	struct fgv_ctx *made;
@@ -221,7 +269,7 @@ static bool deactivate(struct fgv_ctx *context, bool *is_last)
 	return was_active;
 }
 
-static void give_back(struct fgv_ctx *context)
+static void keep_unused(struct fgv_ctx *context)
 {
 	struct fgv_object_info info;
 
@@ -240,11 +288,11 @@ static CUresult end(struct fgv_ctx *context)
 
 	if (!deactivate(context, &is_last))
 		return CUDA_SUCCESS;
-	fgv_ctx_storage_drain(context);
+	fgv_ctx_storage_drain(&context->storage, context->handle);
 	if (is_last)
-		res = fgv_reset_device();
+		res = contexts.last_end();
 	if (!context->is_primary)
-		give_back(context);
+		keep_unused(context);
 	return res;
 }
 

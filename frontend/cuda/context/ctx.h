@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct fgv_ctx_storage_entry;
+#include "frontend/cuda/context/ctx_stack.h"
+#include "frontend/cuda/context/ctx_storage.h"
 
 struct fgv_ctx {
 	CUcontext handle;
@@ -35,8 +36,7 @@ struct fgv_ctx {
 	/* Those of ctx.c's mutex. */
 	uint32_t uses;	      /* how often the primary is retained, another attached */
 	struct fgv_ctx *next; /* of those that are destroyed */
-	/* ctx_storage.c's. */
-	struct fgv_ctx_storage_entry *storage;
+	struct fgv_ctx_storage storage;
 };
 
 /* What contexts of the older interface say of themselves, and what those of the newer. */
@@ -55,8 +55,7 @@ CUresult fgv_ctx_find(CUcontext handle, struct fgv_ctx **context);
 /* What the thread works in, if it can be used. 3, 201, 709. */
 CUresult fgv_ctx_current(struct fgv_ctx **context);
 
-/* The top of the thread's stack, whatever has become of it; NULL: nothing. */
-CUcontext fgv_ctx_top(void);
+/* Of the thread's stack (ctx_stack.h), where only what is checked comes. */
 CUresult fgv_ctx_push(CUcontext handle);
 CUresult fgv_ctx_pop(CUcontext *handle);
 /* In the place of the top; NULL takes that away. */
@@ -69,6 +68,12 @@ CUresult fgv_ctx_set(CUcontext handle);
  */
 void fgv_ctx_imply(void);
 CUresult fgv_ctx_bind(void);
+
+/*
+ * What gives back all that the process has on the GPU: called when the last of its contexts ends.
+ * For reset.c, which knows all of it, and lies above.
+ */
+void fgv_ctx_set_last_end(CUresult (*give_back)(void));
 
 /* A context of @device, which becomes the thread's. */
 CUresult fgv_ctx_create(CUdevice device, unsigned flags, uint32_t api_version, CUcontext *handle);

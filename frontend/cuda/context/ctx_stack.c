@@ -1,13 +1,14 @@
 /*
- * Each thread's stack of contexts. It holds handles, so that a context may be destroyed while it
- * is on any. Few programs nest more than a handful; a deeper stack is given back at the thread's
- * end.
+ * The stack holds handles, so that a context may be destroyed while it is on any. Few programs nest
+ * more than a handful; a deeper stack is given back at the thread's end.
  */
+#include "frontend/cuda/context/ctx_stack.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "frontend/client/thread.h"
-#include "frontend/cuda/context/ctx.h"
 
 #define DEPTH 8u
 
@@ -54,7 +55,7 @@ CUcontext fgv_ctx_top(void)
 	return stack.depth ? entries()[stack.depth - 1] : NULL;
 }
 
-static CUresult push(CUcontext handle)
+CUresult fgv_ctx_stack_push(CUcontext handle)
 {
 	CUresult res = CUDA_SUCCESS;
 
@@ -65,47 +66,15 @@ static CUresult push(CUcontext handle)
 	return res;
 }
 
-/* One that the thread may work in. */
-static CUresult find_usable(CUcontext handle)
+bool fgv_ctx_stack_pop(void)
 {
-	struct fgv_ctx *context;
-	CUresult res = handle ? fgv_ctx_find(handle, &context) : CUDA_ERROR_INVALID_CONTEXT;
-
-	if (!res && !fgv_ctx_is_active(context) && !context->is_primary)
-		res = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return res;
-}
-
-CUresult fgv_ctx_push(CUcontext handle)
-{
-	CUresult res = find_usable(handle);
-
-	return res ? res : push(handle);
-}
-
-CUresult fgv_ctx_pop(CUcontext *handle)
-{
-	CUcontext top = fgv_ctx_top();
-
 	if (!stack.depth)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return false;
 	stack.depth--;
-	if (handle)
-		*handle = top;
-	return CUDA_SUCCESS;
+	return true;
 }
 
-CUresult fgv_ctx_set(CUcontext handle)
+void fgv_ctx_stack_replace(CUcontext handle)
 {
-	CUresult res = handle ? find_usable(handle) : CUDA_SUCCESS;
-
-	if (res || !handle) {
-		if (!res && stack.depth)
-			stack.depth--;
-		return res;
-	}
-	if (!stack.depth)
-		return push(handle);
 	entries()[stack.depth - 1] = handle;
-	return CUDA_SUCCESS;
 }

@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "frontend/cuda/context/ctx.h"
-
 struct fgv_ctx_storage_entry {
 	void *key;
 	void *value;
@@ -19,9 +17,9 @@ struct fgv_ctx_storage_entry {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards all lists */
 
 /* Takes the entry out of the list. */
-static struct fgv_ctx_storage_entry *take_locked(struct fgv_ctx *context, const void *key)
+static struct fgv_ctx_storage_entry *take_locked(struct fgv_ctx_storage *storage, const void *key)
 {
-	struct fgv_ctx_storage_entry **link = &context->storage, *entry;
+	struct fgv_ctx_storage_entry **link = &storage->first, *entry;
 
 	while (*link && (*link)->key != key)
 		link = &(*link)->next;
@@ -31,13 +29,13 @@ static struct fgv_ctx_storage_entry *take_locked(struct fgv_ctx *context, const 
 	return entry;
 }
 
-static void add_locked(struct fgv_ctx *context, struct fgv_ctx_storage_entry *entry)
+static void add_locked(struct fgv_ctx_storage *storage, struct fgv_ctx_storage_entry *entry)
 {
-	entry->next = context->storage;
-	context->storage = entry;
+	entry->next = storage->first;
+	storage->first = entry;
 }
 
-CUresult fgv_ctx_storage_put(struct fgv_ctx *context, void *key, void *value,
+CUresult fgv_ctx_storage_put(struct fgv_ctx_storage *storage, void *key, void *value,
 			     fgv_ctx_storage_end end)
 {
 	struct fgv_ctx_storage_entry *entry = malloc(sizeof(*entry)), *before;
@@ -46,52 +44,52 @@ CUresult fgv_ctx_storage_put(struct fgv_ctx *context, void *key, void *value,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*entry = (struct fgv_ctx_storage_entry){.key = key, .value = value, .end = end};
 	pthread_mutex_lock(&mutex);
-	before = take_locked(context, key);
-	add_locked(context, entry);
+	before = take_locked(storage, key);
+	add_locked(storage, entry);
 	pthread_mutex_unlock(&mutex);
 	free(before);
 	return CUDA_SUCCESS;
 }
 
-CUresult fgv_ctx_storage_remove(struct fgv_ctx *context, void *key)
+CUresult fgv_ctx_storage_remove(struct fgv_ctx_storage *storage, void *key)
 {
 	struct fgv_ctx_storage_entry *entry;
 
 	pthread_mutex_lock(&mutex);
-	entry = take_locked(context, key);
+	entry = take_locked(storage, key);
 	pthread_mutex_unlock(&mutex);
 	free(entry);
 	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult fgv_ctx_storage_get(struct fgv_ctx *context, void *key, void **value)
+CUresult fgv_ctx_storage_get(struct fgv_ctx_storage *storage, void *key, void **value)
 {
 	struct fgv_ctx_storage_entry *entry;
 
 	pthread_mutex_lock(&mutex);
-	entry = take_locked(context, key);
+	entry = take_locked(storage, key);
 	if (entry) {
-		add_locked(context, entry);
+		add_locked(storage, entry);
 		*value = entry->value;
 	}
 	pthread_mutex_unlock(&mutex);
 	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-void fgv_ctx_storage_drain(struct fgv_ctx *context)
+void fgv_ctx_storage_drain(struct fgv_ctx_storage *storage, CUcontext context)
 {
 	struct fgv_ctx_storage_entry *entry;
 
 	for (;;) {
 		pthread_mutex_lock(&mutex);
-		entry = context->storage;
+		entry = storage->first;
 		if (entry)
-			context->storage = entry->next;
+			storage->first = entry->next;
 		pthread_mutex_unlock(&mutex);
 		if (!entry)
 			return;
 		if (entry->end)
-			entry->end(context->handle, entry->key, entry->value);
+			entry->end(context, entry->key, entry->value);
 		free(entry);
 	}
 }

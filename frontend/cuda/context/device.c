@@ -50,7 +50,7 @@ static CUresult ask_locked(struct fgv_lane *lane)
 	return res;
 }
 
-CUresult fgv_device_ask(struct fgv_lane *lane)
+static CUresult ask(struct fgv_lane *lane)
 {
 	CUresult res = CUDA_SUCCESS;
 
@@ -60,6 +60,34 @@ CUresult fgv_device_ask(struct fgv_lane *lane)
 	if (!device.known)
 		res = ask_locked(lane);
 	pthread_mutex_unlock(&device.mutex);
+	return res;
+}
+
+/* The device's addresses are reserved before the program gets one. */
+CUresult fgv_device_learn(void)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_lane_enter(&lane);
+
+	if (res)
+		return res;
+	res = ask(lane);
+	fgv_lane_leave(lane);
+	if (res)
+		fgv_lane_return();
+	return res;
+}
+
+CUresult fgv_device_know(const struct fgv_device_info **info)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	*info = fgv_device_info();
+	if (*info)
+		return CUDA_SUCCESS;
+	res = fgv_device_learn();
+	if (!res)
+		*info = fgv_device_info();
 	return res;
 }
 

@@ -11,10 +11,11 @@
 
 #include "api/wire.h"
 
-struct fgv_lane;
+/* Takes a lane for this thread, and asks for the description if it is not known. */
+CUresult fgv_device_learn(void);
 
-/* Asks for it on @lane, if it is not known. */
-CUresult fgv_device_ask(struct fgv_lane *lane);
+/* The description; without the GPU, once it is known. */
+CUresult fgv_device_know(const struct fgv_device_info **info);
 
 /* NULL: not known yet; whoever has entered the context (context.h) knows it. */
 const struct fgv_device_info *fgv_device_info(void);

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "frontend/cuda/context/ctx.h"
+#include "frontend/cuda/context/ctx_stack.h"
 
 #define TAG		0x46ull
 #define TAG_SHIFT	56

@@ -5,6 +5,7 @@
 
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/graph/exec_host.h"
 #include "frontend/cuda/memory/array.h"
@@ -48,4 +49,9 @@ CUresult fgv_reset_device(void)
 	}
 	fgv_lane_leave(lane);
 	return res;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	fgv_ctx_set_last_end(fgv_reset_device);
 }

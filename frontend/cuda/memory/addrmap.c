@@ -15,7 +15,7 @@
 
 #include "api/wire.h"
 #include "common/util.h"
-#include "frontend/cuda/context/ctx.h"
+#include "frontend/cuda/context/ctx_stack.h"
 
 struct range {
 	RB_ENTRY(range) link;
