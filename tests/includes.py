@@ -25,8 +25,11 @@ ALONE = {("tools/fairgv-region.c", "frontend/client"), ("tools/fairgv-region.c",
 # Modules that know of each other. Nothing else may.
 CIRCLES = {
     frozenset({"backend/vgpu/" + name for name in (
-        "console", "forecast", "gate", "loans", "own", "room", "session", "stall", "waits")}):
+        "batch", "console", "forecast", "gate", "graph", "graph_text", "loans", "own", "room",
+        "session", "stall", "waits")}):
     "a session is made of these parts, and each of them works on the session",
+    frozenset({"frontend/cuda/graph/exec", "frontend/cuda/graph/exec_host"}):
+    "exec_priv.h is the struct, a part of which the host's graph is",
     frozenset({"backend/" + name for name in (
         "config", "config_text", "config_values", "devices", "qmp", "vm")}):
     "a configuration is made of VMs and devices, which are described by it",
