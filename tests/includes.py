@@ -25,7 +25,7 @@ ALONE = {("tools/fairgv-region.c", "frontend/client"), ("tools/fairgv-region.c",
 # Modules that know of each other. Nothing else may.
 CIRCLES = {
     frozenset({"backend/vgpu/" + name for name in (
-        "batch", "console", "forecast", "gate", "graph", "graph_text", "loans", "own", "room",
+        "batch", "console", "errands", "forecast", "gate", "graph", "graph_text", "loans", "own", "room",
         "session", "stall", "waits")}):
     "a session is made of these parts, and each of them works on the session",
     frozenset({"frontend/cuda/graph/exec", "frontend/cuda/graph/exec_host"}):

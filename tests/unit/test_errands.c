@@ -45,7 +45,8 @@ struct kind {
 static void post_load(void)
 {
 	struct fgv_module_load_request request = {.image_off = vgpu.window.arena_off,
-						  .image_len = image_len};
+						  .image_len = image_len,
+						  .description_off = vgpu.window.arena_off};
 
 	vgpu_must_post(&vgpu, 0, FGV_OP_MODULE_LOAD, &request, sizeof(request));
 }
