@@ -302,6 +302,7 @@ _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 #define FGV_GRAPH_NO_OP		0	  /* a node that does nothing */
 #define FGV_GRAPH_NODES_MAX	(1u << 16)  /* of one graph */
 #define FGV_GRAPHS_NODES_MAX	(1u << 18)  /* of all graphs of a session */
+#define FGV_GRAPH_EDGES_MAX	(1u << 20)  /* of one graph */
 #define FGV_GRAPH_TEXT_MAX	(64u << 20) /* bytes; of one graph, and that a session keeps */
 
 struct fgv_graph_node {

@@ -93,6 +93,8 @@ static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint3
 static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 			 struct fgv_graph_text text)
 {
+	uint32_t edges = 0;
+
 	for (uint32_t i = 0; i < graph->count; i++) {
 		struct fgv_graph_kept kept;
 		struct fgv_gpu_node node;
@@ -104,6 +106,9 @@ static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 		put_node(session, graph, number, &node, &kept);
 		if (number != i)
 			return CUDA_ERROR_INVALID_VALUE;
+		edges += node.before_count;
+		if (edges > FGV_GRAPH_EDGES_MAX)
+			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return text.left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -189,6 +189,33 @@ START_TEST(refuses_too_many_nodes)
 }
 END_TEST
 
+/* Each node waits for all before it: more edges than a graph may have, in few nodes. */
+START_TEST(refuses_too_many_edges)
+{
+	enum { NODES = 1450 };
+	struct fgv_graph_part_request head = {0};
+	static uint8_t message[sizeof(head) + sizeof(struct fgv_graph_node) + 4 * (NODES + 1)];
+	uint32_t graph, len;
+
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct fgv_graph_node node = {.number = i, .before_count = i};
+
+		memset(message, 0, sizeof(message));
+		memcpy(message, &head, sizeof(head));
+		memcpy(message + sizeof(head), &node, sizeof(node));
+		for (uint32_t at = 0; at < i; at++)
+			memcpy(message + sizeof(head) + sizeof(node) + 4ul * at, &at, sizeof(at));
+		len = (uint32_t)(sizeof(node) + (i + i % 2) * sizeof(uint32_t));
+		vgpu_must_post(&graphs.vgpu, 0, FGV_OP_GRAPH_PART, message,
+			       (uint32_t)sizeof(head) + len);
+		head.offset += len;
+	}
+	graphs_put_as((struct fgv_graph_node){.number = NODES}, "", -1, -1);
+	ck_assert_uint_eq(graphs_build_of(NODES + 1, head.offset, graphs.text.len, &graph),
+			  CUDA_ERROR_OUT_OF_MEMORY);
+}
+END_TEST
+
 /* Graphs are charged: of as many as it likes a guest gets what its quota has room for. */
 START_TEST(charges_for_graphs)
 {
@@ -264,6 +291,7 @@ int main(void)
 	tcase_add_test(tests, finds_no_graph_by_an_old_handle);
 	tcase_add_test(tests, does_not_touch_host_memory_that_is_gone);
 	tcase_add_test(tests, refuses_too_many_nodes);
+	tcase_add_test(tests, refuses_too_many_edges);
 	tcase_add_test(tests, charges_for_graphs);
 	tcase_add_test(tests, keeps_no_parts_without_end);
 	tcase_add_loop_test(tests, refuses_wrong_texts, 0, BAD_TEXTS);

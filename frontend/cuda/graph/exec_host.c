@@ -8,6 +8,7 @@
 
 #include "api/gpu_guest.h"
 #include "api/wire.h"
+#include "common/log.h"
 #include "frontend/cuda/graph/exec_text.h"
 
 /* All that have a graph of the host's. */
@@ -72,8 +73,12 @@ static CUresult send(struct fgv_lane *lane, const struct fgv_exec_text *text, ui
 		res = fgv_post_graph_part(lane, at, text->bytes + at, FGV_DATA_MAX);
 	if (res)
 		return res;
-	return fgv_call_graph_build(lane, at, text->count, text->bytes + at,
-				    (uint32_t)(text->len - at), graph, &refused);
+	res = fgv_call_graph_build(lane, at, text->count, text->bytes + at,
+				   (uint32_t)(text->len - at), graph, &refused);
+	if (!res && refused)
+		fgv_info("a graph of %u nodes is launched node by node: the host refuses it, %u",
+			 text->count, refused);
+	return res;
 }
 
 CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
