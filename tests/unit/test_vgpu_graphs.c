@@ -93,6 +93,30 @@ START_TEST(follows_changes)
 }
 END_TEST
 
+/* While launches are put off to go to the driver together, a graph's are noted one by one. */
+START_TEST(is_built_beside_launches)
+{
+	const uint64_t bytes = 8 << 20;
+	uint32_t add = vgpu_must_get(&graphs.vgpu, vgpu_add_ptx, "add"), graph;
+	uint64_t memory = vgpu_must_alloc(&graphs.vgpu, bytes);
+	const uint64_t args[] = {memory, 128, 1};
+
+	for (uint32_t i = 0; i < 40; i++) {
+		vgpu_fill(&graphs.vgpu, memory, bytes / 4, i, 4);
+		vgpu_launch(&graphs.vgpu, add, 1, args, 3);
+	}
+	graphs_put_word(0, 0, -1, -1);
+	for (int i = 0; i < 10; i++)
+		graphs_put_launch(add, 1, 1, i);
+	graph = graphs_must_build();
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(graphs.vgpu.accounts->sessions[2].launches, 40);
+	graphs.data[0] = 1000;
+	graphs_must_run(graph);
+	ck_assert_uint_eq(graphs.data[0], 60);
+}
+END_TEST
+
 /* A kernel's module is there as long as a graph needs it, whatever the guest does with it. */
 START_TEST(keeps_its_modules)
 {
@@ -169,6 +193,7 @@ int main(void)
 	tcase_add_test(tests, does_what_its_nodes_do);
 	tcase_add_test(tests, comes_in_parts);
 	tcase_add_test(tests, follows_changes);
+	tcase_add_test(tests, is_built_beside_launches);
 	tcase_add_test(tests, keeps_its_modules);
 	tcase_add_test(tests, waits_for_functions);
 	suite_add_tcase(suite, tests);

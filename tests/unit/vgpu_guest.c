@@ -114,6 +114,7 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.staging_len = layout.staging_len,
 		.slice_ns = VGPU_SLICE,
 		.idle_ns = VGPU_IDLE,
+		.batching = 1,
 		.lanes = layout.lanes,
 	};
 }
