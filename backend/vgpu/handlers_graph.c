@@ -101,6 +101,7 @@ CUresult fgv_do_graph_launch(struct fgv_session *session, struct fgv_request *re
 	if (!forecast->costs.ns[place])
 		forecast->costs.ns[place] = fgv_cost_within(fgv_graph_predict_ns(graph, forecast));
 	fgv_account_add(&session->account->launches, graph->kernels);
+	fgv_account_add(&session->account->graphs, 1);
 	return fgv_graph_launch(session, graph, in->stream ? in->stream->stream : NULL);
 }
 

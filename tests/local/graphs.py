@@ -22,6 +22,7 @@ def figures(path):
 
 
 def launched_by_the_host():
+    sum_of_launches = 0
     with backend({"vm1": ""}) as daemon, tempfile.TemporaryDirectory() as folder:
         for program, ways in WAYS.items():
             path = pathlib.Path(folder, program)
@@ -34,6 +35,9 @@ def launched_by_the_host():
                    f"{program}: {found}")
             launches = int(found.get("op.graph_launch", "0,0").split(",")[0])
             expect(launches >= int(found.get("graphs.host", 0)), f"{program}: {found}")
+            sum_of_launches += launches
+        counted = daemon.report()["vms"][0]["graphs"]
+        expect(counted == sum_of_launches, f"the daemon counts {counted} of {sum_of_launches}")
 
 
 main(launched_by_the_host)

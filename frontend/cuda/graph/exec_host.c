@@ -76,8 +76,8 @@ static CUresult send(struct fgv_lane *lane, const struct fgv_exec_text *text, ui
 	res = fgv_call_graph_build(lane, at, text->count, text->bytes + at,
 				   (uint32_t)(text->len - at), graph, &refused);
 	if (!res && refused)
-		fgv_info("a graph of %u nodes is launched node by node: the host refuses it, %u",
-			 text->count, refused);
+		fgv_debug("a graph of %u nodes is launched node by node: the host refuses it, %u",
+			  text->count, refused);
 	return res;
 }
 
