@@ -177,7 +177,7 @@ START_TEST(many_changes_take_few_messages)
 		EXPECT(fgv_exec_set_params(exec, nodes[i], kernel_of(5000 + i)), CUDA_SUCCESS);
 	launch(exec);
 	ck_assert_uint_gt(requests(FGV_OP_GRAPH_UPDATE), 1);
-	ck_assert_uint_lt(requests(FGV_OP_GRAPH_UPDATE), MANY / 100);
+	ck_assert_uint_lt(requests(FGV_OP_GRAPH_UPDATE), MANY / 20);
 	for (uint64_t i = 0; i < MANY; i++)
 		ck_assert_uint_eq(argument(i), 5000 + i);
 }

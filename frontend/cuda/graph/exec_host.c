@@ -11,6 +11,9 @@
 #include "common/log.h"
 #include "frontend/cuda/graph/exec_text.h"
 
+/* Changes are sent in such pieces, so that the host is at the first while more are written. */
+#define PIECE_BYTES (8u * 1024)
+
 /* All that have a graph of the host's. */
 static struct {
 	pthread_mutex_t mutex;
@@ -116,7 +119,6 @@ static CUresult post_changes(struct fgv_lane *lane, uint32_t graph, struct fgv_e
 	return res;
 }
 
-/* In as few messages as they fit into. */
 static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec,
 			     struct fgv_exec_text *text)
 {
@@ -127,12 +129,14 @@ static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec,
 		size_t before = text->len;
 
 		res = fgv_exec_text_change(text, node);
-		if (res || text->len <= FGV_DATA_MAX || !before)
-			continue;
-		text->len = before;
-		res = post_changes(lane, exec->host.graph, text);
-		if (!res)
-			res = fgv_exec_text_change(text, node);
+		if (!res && text->len > FGV_DATA_MAX && before) {
+			text->len = before;
+			res = post_changes(lane, exec->host.graph, text);
+			if (!res)
+				res = fgv_exec_text_change(text, node);
+		}
+		if (!res && text->len >= PIECE_BYTES)
+			res = post_changes(lane, exec->host.graph, text);
 	}
 	return res ? res : post_changes(lane, exec->host.graph, text);
 }

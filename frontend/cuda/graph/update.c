@@ -67,6 +67,14 @@ static bool do_alike(const struct fgv_record *mine, const struct fgv_record *oth
 	return !mine && !other;
 }
 
+/* Whether the program was told the same of both as well. */
+static bool are_same(const struct fgv_work *mine, const struct fgv_work *other)
+{
+	return do_alike(mine->records, other->records) &&
+	       !memcmp(&mine->params, &other->params, sizeof(mine->params)) &&
+	       !memcmp(&mine->attributes, &other->attributes, sizeof(mine->attributes));
+}
+
 /* Child graphs stay, as the order has their nodes. */
 static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 {
@@ -78,6 +86,8 @@ static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 			res = take_work(exec, each->work.child);
 			continue;
 		}
+		if (are_same(&each->twin->work, &each->work))
+			continue;
 		res = fgv_work_copy(&each->work, &work);
 		if (res)
 			break;
