@@ -16,6 +16,7 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/exec_host.h"
+#include "frontend/cuda/stream/event.h"
 #include "frontend/cuda/stream/host_func.h"
 #include "frontend/cuda/stream/stream.h"
 
@@ -172,7 +173,7 @@ static CUresult wait_for(struct fgv_lane *lane, struct fgv_exec *exec,
 	if (fgv_stream_find(lane, earlier->stream, &handle, &blocking) || handle != earlier->handle)
 		return fgv_sync_device(lane);
 	if (!exec->event)
-		res = fgv_call_event_create(lane, CU_EVENT_DISABLE_TIMING, &exec->event);
+		res = fgv_event_make(lane, CU_EVENT_DISABLE_TIMING, &exec->event);
 	if (!res)
 		res = fgv_post_event_record(lane, exec->event, handle);
 	if (!res)
@@ -309,7 +310,7 @@ static void leave_host(struct fgv_exec *exec)
 	keep_held(lane, exec);
 	fgv_exec_host_drop(lane, exec);
 	if (exec->event)
-		fgv_post_event_destroy(lane, exec->event);
+		fgv_event_unmake(lane, exec->event);
 	fgv_lane_leave(lane);
 }
 

@@ -18,7 +18,14 @@ bool fgv_event_find(CUevent event, struct fgv_object_info *info)
 	return fgv_object_find(FGV_OBJECT_EVENT, event, info);
 }
 
-static void destroy(struct fgv_lane *lane, uint32_t handle)
+CUresult fgv_event_make(struct fgv_lane *lane, unsigned flags, uint32_t *handle)
+{
+	CUresult res = fgv_own_take(lane, FGV_OWN_EVENT, handle);
+
+	return res ? res : fgv_post_event_make(lane, *handle, flags);
+}
+
+void fgv_event_unmake(struct fgv_lane *lane, uint32_t handle)
 {
 	fgv_post_event_destroy(lane, handle);
 	fgv_own_give(lane, FGV_OWN_EVENT, handle);
@@ -26,16 +33,14 @@ static void destroy(struct fgv_lane *lane, uint32_t handle)
 
 static CUresult create_on(struct fgv_lane *lane, CUevent *event, struct fgv_object_info *info)
 {
-	CUresult res = fgv_own_take(lane, FGV_OWN_EVENT, &info->handle);
+	CUresult res = fgv_event_make(lane, info->flags, &info->handle);
 
-	if (!res)
-		res = fgv_post_event_make(lane, info->handle, info->flags);
 	if (res)
 		return res;
 	*event = fgv_object_create(FGV_OBJECT_EVENT, info);
 	if (*event)
 		return CUDA_SUCCESS;
-	destroy(lane, info->handle);
+	fgv_event_unmake(lane, info->handle);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -77,7 +82,7 @@ CUresult fgv_event_destroy(CUevent event)
 		return res;
 	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
 		forget(info.handle);
-		destroy(lane, info.handle);
+		fgv_event_unmake(lane, info.handle);
 		res = fgv_lane_status(lane);
 	} else {
 		res = CUDA_ERROR_INVALID_HANDLE;
@@ -88,7 +93,7 @@ CUresult fgv_event_destroy(CUevent event)
 
 static void drain_one(const struct fgv_object_info *info, void *lane)
 {
-	destroy(lane, info->handle);
+	fgv_event_unmake(lane, info->handle);
 }
 
 void fgv_event_drain(struct fgv_lane *lane)

@@ -15,6 +15,11 @@ struct fgv_object_info;
 
 /* @flags: of CUevent_flags. */
 CUresult fgv_event_create(CUevent *event, unsigned flags);
+
+/* One that the program does not see: the host's handle of it. */
+CUresult fgv_event_make(struct fgv_lane *lane, unsigned flags, uint32_t *handle);
+void fgv_event_unmake(struct fgv_lane *lane, uint32_t handle);
+
 CUresult fgv_event_destroy(CUevent event);
 
 /* @flags: of CUevent_record_flags. */
