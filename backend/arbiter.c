@@ -40,6 +40,7 @@ struct fgv_arbiter_seat {
 	pid_t pid; /* 0: not started yet */
 	bool waits;
 	bool condemned;
+	bool held;
 	unsigned idle_rings;
 	uint64_t muted_until_ns; /* 0: listened to */
 };
@@ -54,6 +55,7 @@ struct fgv_arbiter {
 	TAILQ_HEAD(, fgv_arbiter_seat) waiting; /* in the order in which they were heard */
 	struct fgv_arbiter_seat *holder;
 	uint64_t asked_since_ns; /* the holder is asked to give back since; 0: it is not */
+	bool asked_to_stop;	 /* at once */
 	bool stopping;
 };
 
@@ -70,7 +72,7 @@ static void condemn(struct fgv_arbiter_seat *seat, const char *why)
 static bool has_engine(uint32_t state)
 {
 	return state == SOFTGPU_SEAT_BUSY || state == SOFTGPU_SEAT_ASKED ||
-	       state == SOFTGPU_SEAT_IDLE;
+	       state == SOFTGPU_SEAT_IDLE || state == SOFTGPU_SEAT_STOP;
 }
 
 static void unqueue(struct fgv_arbiter_seat *seat)
@@ -154,11 +156,21 @@ static uint64_t unmute(struct fgv_arbiter *arbiter, uint64_t now_ns)
 	return next_ns;
 }
 
-/* The first in line has the engine now, unless it has changed its mind. */
-static void give_to_first(struct fgv_arbiter *arbiter)
+/* The first in line that is not held; NULL: there is none. */
+static struct fgv_arbiter_seat *first_waiting(const struct fgv_arbiter *arbiter)
 {
-	struct fgv_arbiter_seat *seat = TAILQ_FIRST(&arbiter->waiting);
+	struct fgv_arbiter_seat *seat;
 
+	TAILQ_FOREACH(seat, &arbiter->waiting, waiting_link) {
+		if (!seat->held)
+			return seat;
+	}
+	return NULL;
+}
+
+/* @seat, which is first in line, has the engine now, unless it has changed its mind. */
+static void give_to(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat *seat)
+{
 	unqueue(seat);
 	if (!softgpu_seat_move(seat->page, SOFTGPU_SEAT_WANTS, SOFTGPU_SEAT_BUSY))
 		return;
@@ -169,7 +181,22 @@ static void give_to_first(struct fgv_arbiter *arbiter)
 	vacate(arbiter);
 }
 
-/* Others wait: takes the engine from the holder, or asks for it. False: it has to be waited for. */
+/* Tells the holder to give the engine back. False: it has been told. */
+static bool ask_holder(const struct fgv_arbiter_seat *holder, uint32_t state)
+{
+	enum softgpu_seat_state asked = holder->held ? SOFTGPU_SEAT_STOP : SOFTGPU_SEAT_ASKED;
+
+	if (state == asked)
+		return false;
+	if (holder->held && state == SOFTGPU_SEAT_ASKED)
+		return !softgpu_seat_move(holder->page, SOFTGPU_SEAT_ASKED, asked);
+	return !softgpu_seat_move(holder->page, SOFTGPU_SEAT_BUSY, asked);
+}
+
+/*
+ * Others wait, or the holder is held: takes the engine from it, or asks for it. False: it has to be
+ * waited for.
+ */
 static bool reclaim(struct fgv_arbiter *arbiter)
 {
 	struct fgv_arbiter_seat *holder = arbiter->holder;
@@ -180,33 +207,45 @@ static bool reclaim(struct fgv_arbiter *arbiter)
 		vacate(arbiter);
 		return true;
 	}
-	return state != SOFTGPU_SEAT_ASKED &&
-	       !softgpu_seat_move(holder->page, SOFTGPU_SEAT_BUSY, SOFTGPU_SEAT_ASKED);
+	/* One that was let go before it had stopped gives the engine back, and asks again. */
+	return state != SOFTGPU_SEAT_STOP && ask_holder(holder, state);
 }
 
 /* When to look again; 0: when somebody rings. */
 static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns)
 {
-	uint64_t limit_ns;
+	bool stops = softgpu_seat_load(arbiter->holder->page) == SOFTGPU_SEAT_STOP;
+	uint64_t patience_ns = arbiter->hang_ns, limit_ns;
 
-	if (!arbiter->asked_since_ns)
+	if (stops && !patience_ns)
+		patience_ns = FGV_ARBITER_STOP_NS;
+	if (!arbiter->asked_since_ns || arbiter->asked_to_stop != stops)
 		arbiter->asked_since_ns = now_ns;
-	limit_ns = arbiter->asked_since_ns + arbiter->hang_ns;
-	if (!arbiter->hang_ns)
+	arbiter->asked_to_stop = stops;
+	limit_ns = arbiter->asked_since_ns + patience_ns;
+	if (!patience_ns)
 		return 0;
 	if (now_ns < limit_ns)
 		return limit_ns;
-	condemn(arbiter->holder, "it does not give the engine back");
+	condemn(arbiter->holder,
+		stops ? "it does not stop its kernel" : "it does not give the engine back");
 	vacate(arbiter);
 	return now_ns;
+}
+
+static bool is_wrong_holder(const struct fgv_arbiter *arbiter)
+{
+	return arbiter->holder && arbiter->holder->held;
 }
 
 /* Returns when to look again though nobody rings (fgv_now_ns()); 0: not at all. */
 static uint64_t decide(struct fgv_arbiter *arbiter, uint64_t now_ns)
 {
-	for (int races = 0; !TAILQ_EMPTY(&arbiter->waiting);) {
+	struct fgv_arbiter_seat *first;
+
+	for (int races = 0; (first = first_waiting(arbiter)) || is_wrong_holder(arbiter);) {
 		if (!arbiter->holder) {
-			give_to_first(arbiter);
+			give_to(arbiter, first);
 		} else if (!reclaim(arbiter)) {
 			return check_holder(arbiter, now_ns);
 		} else if (arbiter->holder && ++races == RACES) {
@@ -371,14 +410,31 @@ void fgv_arbiter_detach(struct fgv_arbiter_seat *seat)
 }
 
 /* Seats are taken and left by the main thread alone, so the list does not change meanwhile. */
-void fgv_arbiter_forget(struct fgv_arbiter *arbiter, pid_t pid)
+struct fgv_arbiter_seat *fgv_arbiter_find(struct fgv_arbiter *arbiter, pid_t pid)
 {
 	struct fgv_arbiter_seat *seat;
 
 	LIST_FOREACH(seat, &arbiter->seats, link) {
-		if (seat->pid != pid)
-			continue;
-		fgv_arbiter_detach(seat);
-		return;
+		if (seat->pid == pid)
+			return seat;
 	}
+	return NULL;
+}
+
+void fgv_arbiter_forget(struct fgv_arbiter *arbiter, pid_t pid)
+{
+	struct fgv_arbiter_seat *seat = fgv_arbiter_find(arbiter, pid);
+
+	if (seat)
+		fgv_arbiter_detach(seat);
+}
+
+void fgv_arbiter_hold(struct fgv_arbiter_seat *seat, bool held)
+{
+	struct fgv_arbiter *arbiter = seat->arbiter;
+
+	pthread_mutex_lock(&arbiter->lock);
+	seat->held = held;
+	pthread_mutex_unlock(&arbiter->lock);
+	fgv_bells_kick(&arbiter->bells);
 }

@@ -5,14 +5,23 @@
  * that a process writes reaches another one, or is believed: a process can ask, and give back
  * what it has. One that keeps the engine for hang_ns while others wait is killed.
  *
- * Threads: the functions are for the daemon's main thread, and take the lock, which the thread
- * holds for microseconds at a time.
+ * A seat may be held: its process does not get the engine, and if it has it, the kernel stops where
+ * it is (0019-holding.md). One that goes on nevertheless for hang_ns is killed, too; here 0 is
+ * FGV_ARBITER_STOP_NS.
+ *
+ * Threads: the functions are for the daemon's main thread, fgv_arbiter_hold() is for any. They take
+ * the lock, which the thread holds for microseconds at a time.
  */
 #ifndef FGV_BACKEND_ARBITER_H
 #define FGV_BACKEND_ARBITER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "common/util.h"
+
+/* Kernels stop within microseconds; but the process may not run for a while. */
+#define FGV_ARBITER_STOP_NS (10 * FGV_NS_PER_SEC)
 
 struct fgv_arbiter;
 struct fgv_arbiter_seat;
@@ -37,6 +46,10 @@ int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **ou
 void fgv_arbiter_started(struct fgv_arbiter_seat *seat, pid_t pid);
 /* There is no such process; the engine goes on to the next. */
 void fgv_arbiter_detach(struct fgv_arbiter_seat *seat);
+/* The seat of process @pid; NULL: it has none. Good until the seat is left. */
+struct fgv_arbiter_seat *fgv_arbiter_find(struct fgv_arbiter *arbiter, pid_t pid);
+/* Holds the seat's process, or lets it go. Does not wait until it stands still. */
+void fgv_arbiter_hold(struct fgv_arbiter_seat *seat, bool held);
 /* Process @pid has ended, but has not been reaped. One without a seat is no error. */
 void fgv_arbiter_forget(struct fgv_arbiter *arbiter, pid_t pid);
 

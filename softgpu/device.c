@@ -50,6 +50,7 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	pthread_mutex_init(&g->job_lock, NULL);
 	pthread_cond_init(&g->job_ready, NULL);
 	pthread_cond_init(&g->job_done, NULL);
+	pthread_cond_init(&g->job_let_go, NULL);
 	result = start(g);
 	if (result == CUDA_SUCCESS)
 		*gpu = g;
@@ -72,6 +73,7 @@ void softgpu_destroy(struct softgpu *gpu)
 	fgv_softgpu_memory_fini(&gpu->memory);
 	if (gpu->completion_fd >= 0)
 		close(gpu->completion_fd);
+	pthread_cond_destroy(&gpu->job_let_go);
 	pthread_cond_destroy(&gpu->job_done);
 	pthread_cond_destroy(&gpu->job_ready);
 	pthread_mutex_destroy(&gpu->job_lock);

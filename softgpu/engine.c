@@ -33,13 +33,11 @@ static void give_back(const struct softgpu_engine *engine)
 	ring(engine->arbiter_fd);
 }
 
-bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop)
+/* It has been asked for; false: *@stop was set before it came. */
+static bool await(const struct softgpu_engine *engine, const int *stop)
 {
 	struct softgpu_seat *seat = engine->seat;
 
-	if (softgpu_seat_move(seat, SOFTGPU_SEAT_IDLE, SOFTGPU_SEAT_BUSY))
-		return true;
-	__atomic_store_n(&seat->state, SOFTGPU_SEAT_WANTS, __ATOMIC_SEQ_CST);
 	ring(engine->arbiter_fd);
 	while (softgpu_seat_load(seat) == SOFTGPU_SEAT_WANTS) {
 		if (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
@@ -49,6 +47,27 @@ bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop)
 		}
 	}
 	return true;
+}
+
+bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop)
+{
+	struct softgpu_seat *seat = engine->seat;
+
+	if (softgpu_seat_move(seat, SOFTGPU_SEAT_IDLE, SOFTGPU_SEAT_BUSY))
+		return true;
+	__atomic_store_n(&seat->state, SOFTGPU_SEAT_WANTS, __ATOMIC_SEQ_CST);
+	return await(engine, stop);
+}
+
+bool fgv_engine_is_held(const struct softgpu_engine *engine)
+{
+	return engine->seat && softgpu_seat_load(engine->seat) == SOFTGPU_SEAT_STOP;
+}
+
+void fgv_engine_stand_still(const struct softgpu_engine *engine, const int *stop)
+{
+	if (softgpu_seat_move(engine->seat, SOFTGPU_SEAT_STOP, SOFTGPU_SEAT_WANTS))
+		await(engine, stop);
 }
 
 void fgv_engine_release(const struct softgpu_engine *engine)

@@ -131,12 +131,14 @@ struct job {
 	uint64_t number;
 	uint64_t blocks;
 	struct room_need need; /* of a block */
-	uint64_t next;	 /* atomic: block to take */
-	int seats;	 /* atomic: blocks that may yet run beside those of the workers */
-	int stop;	 /* atomic: no more blocks */
-	unsigned limit;	 /* workers that there is room for: those with a lower index */
-	unsigned wanted; /* workers that may still join, under job_lock */
-	unsigned busy;	 /* workers at it, under job_lock */
+	uint64_t next;	       /* atomic: block to take */
+	int seats;	       /* atomic: blocks that may yet run beside those of the workers */
+	int stop;	       /* atomic: no more blocks */
+	int held;	       /* atomic, set under job_lock: workers stand still */
+	unsigned limit;	       /* workers that there is room for: those with a lower index */
+	unsigned wanted;       /* workers that may still join, under job_lock */
+	unsigned busy;	       /* workers at it, under job_lock */
+	unsigned still;	       /* of them, those that stand still, under job_lock */
 };
 
 struct softgpu {
@@ -166,7 +168,8 @@ struct softgpu {
 
 	pthread_mutex_t job_lock;
 	pthread_cond_t job_ready;
-	pthread_cond_t job_done;
+	pthread_cond_t job_done;   /* or a worker stands still */
+	pthread_cond_t job_let_go; /* no worker has to stand still any more */
 	uint64_t job_serial;
 	uint64_t grid_workspace; /* for cooperative grids; 0: none yet. The dispatcher's */
 	struct job job;
@@ -176,6 +179,13 @@ struct softgpu {
 /* engine.c; only where config.engine has a seat */
 /* Waits for the engine; false if *@stop became true first, of which fgv_engine_wake() tells. */
 bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop);
+/*
+ * Between two instructions of a kernel, all of whose workers stand still: gives the engine back if
+ * the arbiter has held this process, and waits until it comes again or *@stop becomes true.
+ */
+void fgv_engine_stand_still(const struct softgpu_engine *engine, const int *stop);
+/* Whether it must stand still. */
+bool fgv_engine_is_held(const struct softgpu_engine *engine);
 /* The kernel is done: the engine stays here until somebody else wants it. */
 void fgv_engine_release(const struct softgpu_engine *engine);
 void fgv_engine_wake(const struct softgpu_engine *engine);

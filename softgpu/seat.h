@@ -9,6 +9,9 @@
  *	IDLE  --arbiter--> FREE      somebody else wants it; the process is not even woken
  *	BUSY  --arbiter--> ASKED     somebody else wants it
  *	ASKED --process--> FREE      the kernel is done; rings the arbiter
+ *	BUSY, ASKED --arbiter--> STOP   the process is held: its kernel stops where it is
+ *	STOP  --process--> WANTS     the kernel stands still, and goes on with the next BUSY
+ *	STOP  --process--> FREE      the kernel was done by then; both ring the arbiter
  *	WANTS --process--> FREE      the process ends
  *
  * So a process that is alone pays two compare-and-swaps for a kernel. Whose turn it is the
@@ -25,6 +28,7 @@ enum softgpu_seat_state {
 	SOFTGPU_SEAT_WANTS,
 	SOFTGPU_SEAT_BUSY,
 	SOFTGPU_SEAT_ASKED,
+	SOFTGPU_SEAT_STOP,
 	SOFTGPU_SEAT_IDLE
 };
 

@@ -126,6 +126,56 @@ static bool start_next(struct worker *worker, struct job *job)
 	return true;
 }
 
+/*
+ * All others stand still: gives the engine away until it comes back. The executor's alone, which
+ * is under job_lock but for the time without the engine.
+ */
+static void give_engine_away(struct softgpu *gpu)
+{
+	pthread_mutex_unlock(&gpu->job_lock);
+	fgv_engine_stand_still(&gpu->config.engine, &gpu->stop);
+	pthread_mutex_lock(&gpu->job_lock);
+	__atomic_store_n(&gpu->job.held, 0, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&gpu->job_let_go);
+}
+
+static void stand_still(struct softgpu *gpu)
+{
+	gpu->job.still++;
+	pthread_cond_signal(&gpu->job_done);
+	while (__atomic_load_n(&gpu->job.held, __ATOMIC_RELAXED))
+		pthread_cond_wait(&gpu->job_let_go, &gpu->job_lock);
+	gpu->job.still--;
+}
+
+static bool is_held(const struct softgpu *gpu)
+{
+	return __atomic_load_n(&gpu->job.held, __ATOMIC_RELAXED) ||
+	       fgv_engine_is_held(&gpu->config.engine);
+}
+
+/*
+ * Between two turns of blocks: stands still if this process is held. Whichever worker sees it
+ * first tells the others; the executor, worker 0, speaks with the arbiter.
+ */
+static void heed_hold(const struct worker *worker)
+{
+	struct softgpu *gpu = worker->gpu;
+
+	if (!is_held(gpu))
+		return;
+	pthread_mutex_lock(&gpu->job_lock);
+	__atomic_store_n(&gpu->job.held, 1, __ATOMIC_RELAXED);
+	if (worker->index) {
+		stand_still(gpu);
+	} else {
+		while (gpu->job.still < gpu->job.busy)
+			pthread_cond_wait(&gpu->job_done, &gpu->job_lock);
+		give_engine_away(gpu);
+	}
+	pthread_mutex_unlock(&gpu->job_lock);
+}
+
 /* false: it can do nothing, as no block is left for it. */
 static bool take_turn(struct worker *worker, struct job *job)
 {
@@ -193,6 +243,7 @@ static void run_beside(struct worker *worker, struct job *job)
 
 	while (any && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
 		any = false;
+		heed_hold(worker);
 		for (unsigned i = 0; i < used; i++)
 			any |= take_turn(seats[i], job);
 		if (used >= max || !is_tired(seats[used - 1], job))
@@ -217,18 +268,21 @@ static void run_blocks(struct worker *worker, struct job *job)
 	}
 	worker->block.alive = 0;
 	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED) && take_turn(worker, job)) {
+		heed_hold(worker);
 		if (worker->block.alive && is_tired(worker, job))
 			return run_beside(worker, job);
 	}
 }
 
 /* Each block has a worker's memory to itself, and the calling thread goes round. */
-static void take_turns(struct worker *blocks, uint64_t count, struct job *job)
+static void take_turns(const struct worker *executor, struct worker *blocks, uint64_t count,
+		       struct job *job)
 {
 	const struct code *code = job->launch->code;
 	uint64_t left = count;
 
 	while (left > 0 && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
+		heed_hold(executor);
 		for (uint64_t n = 0; n < count; n++) {
 			struct worker *each = &blocks[n];
 			CUresult result;
@@ -259,7 +313,7 @@ static void run_together(struct softgpu *gpu, struct job *job)
 		}
 	}
 	if (ready)
-		take_turns(blocks, job->blocks, job);
+		take_turns(&gpu->workers[0], blocks, job->blocks, job);
 	else
 		refuse(&gpu->workers[0], job);
 	for (uint64_t n = 0; blocks && n < job->blocks; n++)
@@ -291,7 +345,7 @@ static void *worker_main(void *arg)
 		pthread_mutex_unlock(&gpu->job_lock);
 		run_blocks(worker, &gpu->job);
 		pthread_mutex_lock(&gpu->job_lock);
-		if (!--gpu->job.busy)
+		if (!--gpu->job.busy || gpu->job.held)
 			pthread_cond_signal(&gpu->job_done);
 	}
 	pthread_mutex_unlock(&gpu->job_lock);
@@ -312,13 +366,17 @@ static void publish(struct softgpu *gpu, const struct job *job, unsigned helpers
 	pthread_mutex_unlock(&gpu->job_lock);
 }
 
-/* Nobody joins any more; those who are at it finish. */
+/* Nobody joins any more; those who are at it finish, or stand still in between. */
 static void retire(struct softgpu *gpu)
 {
 	pthread_mutex_lock(&gpu->job_lock);
 	gpu->job.wanted = 0;
-	while (gpu->job.busy)
-		pthread_cond_wait(&gpu->job_done, &gpu->job_lock);
+	while (gpu->job.busy) {
+		if (gpu->job.held && gpu->job.still == gpu->job.busy)
+			give_engine_away(gpu);
+		else
+			pthread_cond_wait(&gpu->job_done, &gpu->job_lock);
+	}
 	pthread_mutex_unlock(&gpu->job_lock);
 }
 

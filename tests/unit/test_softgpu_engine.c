@@ -253,6 +253,108 @@ START_TEST(stopped_while_waiting)
 }
 END_TEST
 
+/* Has a kernel that never ends, and stops it when it is held. */
+static pid_t holdable(struct seat *seat)
+{
+	pid_t pid = spawn(seat);
+
+	if (pid)
+		return pid;
+	fgv_engine_acquire(&seat->engine, &never);
+	__atomic_add_fetch(&arena->started, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		if (!fgv_engine_is_held(&seat->engine))
+			continue;
+		fgv_engine_stand_still(&seat->engine, &never);
+		__atomic_add_fetch(&arena->order, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+static void await_order(unsigned order)
+{
+	while (__atomic_load_n(&arena->order, __ATOMIC_SEQ_CST) < order)
+		usleep(100);
+}
+
+/* One whose kernel never ends is held, again and again, and others have the engine meanwhile. */
+START_TEST(held_in_the_middle)
+{
+	struct seat seat;
+	pid_t pid = holdable(&seat);
+
+	await_started(1);
+	for (unsigned i = 1; i <= 20; i++) {
+		fgv_arbiter_hold(seat.seat, true);
+		must_exit(contender(10));
+		ck_assert_uint_eq(arena->order, i - 1);
+		fgv_arbiter_hold(seat.seat, false);
+		await_order(i);
+	}
+	ck_assert_uint_eq(arena->rounds, 200);
+	kill(pid, SIGKILL);
+	must_be_killed(pid);
+}
+END_TEST
+
+START_TEST(held_before_it_has_it)
+{
+	struct seat seat;
+	pid_t pid = spawn(&seat);
+
+	if (!pid) {
+		while (!__atomic_load_n(&arena->order, __ATOMIC_SEQ_CST))
+			usleep(100);
+		__atomic_add_fetch(&arena->started, 1, __ATOMIC_SEQ_CST);
+		hold_once(&seat);
+		_exit(0);
+	}
+	fgv_arbiter_hold(seat.seat, true);
+	arena->order = 1;
+	await_started(1);
+	must_exit(contender(10));
+	ck_assert_uint_eq(arena->rounds, 10);
+	fgv_arbiter_hold(seat.seat, false);
+	must_exit(pid);
+	ck_assert_uint_eq(arena->rounds, 11);
+}
+END_TEST
+
+/* One that has the engine for later kernels, too, is held without being asked. */
+START_TEST(held_while_idle)
+{
+	struct seat seat;
+
+	take_seat(&seat);
+	ck_assert(fgv_engine_acquire(&seat.engine, &never));
+	fgv_engine_release(&seat.engine);
+	fgv_arbiter_hold(seat.seat, true);
+	while (softgpu_seat_load(seat.engine.seat) != SOFTGPU_SEAT_FREE)
+		usleep(100);
+	fgv_arbiter_hold(seat.seat, false);
+	ck_assert(fgv_engine_acquire(&seat.engine, &never));
+	fgv_engine_release(&seat.engine);
+	fgv_arbiter_detach(seat.seat);
+}
+END_TEST
+
+/* One that does not stop is killed, though nobody waits. */
+START_TEST(does_not_stop)
+{
+	struct seat seat;
+	pid_t pid = spawn(&seat);
+
+	if (!pid) {
+		fgv_engine_acquire(&seat.engine, &never);
+		__atomic_add_fetch(&arena->started, 1, __ATOMIC_SEQ_CST);
+		for (;;)
+			pause();
+	}
+	await_started(1);
+	fgv_arbiter_hold(seat.seat, true);
+	must_be_killed(pid);
+}
+END_TEST
+
 /* Killed at any moment, over and over; the one that is left gets through. */
 START_TEST(killed_anywhere)
 {
@@ -375,10 +477,18 @@ static void add_case(Suite *s, const char *name, void (*before)(void), const TTe
 
 static Suite *suite(void)
 {
-	const TTest *const patient[] = {
-		one_at_a_time,	       alone_asks_once, holder_dies,	in_order,
-		stopped_while_waiting, killed_anywhere, scribbled_over, NULL};
-	const TTest *const impatient[] = {kept_too_long, blocked_bell, NULL};
+	const TTest *const patient[] = {one_at_a_time,
+					alone_asks_once,
+					holder_dies,
+					in_order,
+					stopped_while_waiting,
+					killed_anywhere,
+					scribbled_over,
+					held_in_the_middle,
+					held_before_it_has_it,
+					held_while_idle,
+					NULL};
+	const TTest *const impatient[] = {kept_too_long, blocked_bell, does_not_stop, NULL};
 	Suite *s = suite_create("softgpu_engine");
 
 	add_case(s, "engine", setup, patient);
