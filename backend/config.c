@@ -16,7 +16,11 @@
 #include "backend/config_text.h"
 #include "backend/config_values.h"
 #include "backend/qmp.h"
+#include "common/util.h"
 #include "shmring/window.h"
+
+/* What "hang" is, of what can't be held, if the file does not say. */
+#define HANG_NS (10 * FGV_NS_PER_SEC)
 
 #define PATH_ROOM sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
@@ -250,6 +254,20 @@ static void choose_slice(struct fgv_config *config)
 			config->preemptive ? FGV_SCHED_PREEMPTIVE_SLICE_NS : FGV_SCHED_SLICE_NS;
 }
 
+/* The same of "hang": what can be held never hangs. */
+static void choose_hang(struct fgv_config *config)
+{
+	config->hang_held_ns = config->hang_ns == FGV_CONFIG_NO_LIMIT ? 0 : config->hang_ns;
+	if (config->hang_ns == FGV_CONFIG_NO_LIMIT)
+		config->hang_ns = HANG_NS;
+}
+
+static void choose_defaults(struct fgv_config *config)
+{
+	choose_slice(config);
+	choose_hang(config);
+}
+
 static int parse_text(const struct fgv_config_reader *reader, const char *text)
 {
 	struct fgv_config *config = reader->config;
@@ -305,7 +323,7 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 	if (ret)
 		fgv_config_fini(config);
 	else
-		choose_slice(config);
+		choose_defaults(config);
 	return ret;
 }
 

@@ -75,8 +75,10 @@ struct fgv_config {
 	uint64_t slice_ns;
 	uint64_t idle_ns;
 	uint64_t awake_lead_ns;
-	uint64_t hang_ns; /* 0: never */
-	bool cosched;	  /* favour vCPUs as far as the kernel allows it; else never */
+	bool hold;	       /* kernels, where that is possible */
+	uint64_t hang_ns;      /* 0: never */
+	uint64_t hang_held_ns; /* of sessions that can be held; 0: never */
+	bool cosched;	       /* favour vCPUs as far as the kernel allows it; else never */
 	uint64_t interactive_calls;
 	uint64_t interactive_window_ns;
 	bool context_memory; /* sessions are charged for their contexts */
@@ -107,7 +109,7 @@ enum fgv_config_type {
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,
-	FGV_CONFIG_COSCHED,  /* auto or off, a switch */
+	FGV_CONFIG_AUTO,     /* auto or off, a switch */
 	FGV_CONFIG_SANDBOX,  /* enforce or record, a switch */
 	FGV_CONFIG_PAGEABLE, /* warn or refuse, a switch */
 	FGV_CONFIG_UIDS,

@@ -180,8 +180,8 @@ static int read_choice(const struct fgv_config_reader *reader, const struct fgv_
 	return 0;
 }
 
-static int read_cosched(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-			const config_setting_t *setting, bool *value)
+static int read_auto(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, bool *value)
 {
 	bool off;
 	int ret = read_choice(reader, key, setting, "auto", "off", &off);
@@ -351,8 +351,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_policy(reader, key, setting, value);
 	case FGV_CONFIG_CONTEXT:
 		return read_context(reader, key, setting, value);
-	case FGV_CONFIG_COSCHED:
-		return read_cosched(reader, key, setting, value);
+	case FGV_CONFIG_AUTO:
+		return read_auto(reader, key, setting, value);
 	case FGV_CONFIG_SANDBOX:
 		return read_choice(reader, key, setting, "enforce", "record", value);
 	case FGV_CONFIG_PAGEABLE:
@@ -393,7 +393,7 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 		*(uint64_t *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_SWITCH:
-	case FGV_CONFIG_COSCHED:
+	case FGV_CONFIG_AUTO:
 	case FGV_CONFIG_SANDBOX:
 	case FGV_CONFIG_PAGEABLE:
 		*(bool *)value = key->standard;

@@ -330,7 +330,11 @@ static int start_device(struct fgv_device *device, const struct fgv_gpusched_con
 
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config)
 {
-	struct fgv_gpusched_config sched = {.policy = config->policy, .hang_ns = config->hang_ns};
+	struct fgv_gpusched_config sched = {
+		.policy = config->policy,
+		.hang_ns = config->hang_ns,
+		.hang_held_ns = config->hang_held_ns,
+	};
 	int ret = fgv_cosched_init(&devices->cosched);
 
 	if (ret)

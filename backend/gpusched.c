@@ -90,6 +90,7 @@ int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_con
 	pthread_mutex_init(&gpusched->lock, NULL);
 	LIST_INIT(&gpusched->holders);
 	LIST_INIT(&gpusched->favoured);
+	LIST_INIT(&gpusched->loose);
 	ret = fgv_sched_create(&gpusched->sched, config->policy, &config->params, fgv_now_ns());
 	if (ret)
 		goto free_gpusched;
@@ -309,6 +310,18 @@ void fgv_gpusched_session_started(struct fgv_gpusched_session *session, pid_t pi
 	pthread_mutex_unlock(&session->vgpu->gpusched->lock);
 }
 
+void fgv_gpusched_session_hold(struct fgv_gpusched_session *session, struct fgv_hold *hold)
+{
+	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
+
+	pthread_mutex_lock(&gpusched->lock);
+	session->hold = hold;
+	fgv_store_ordered(&session->grant->is_holdable, 1);
+	fgv_gpusched_hold_loosen(session, fgv_now_ns());
+	pthread_mutex_unlock(&gpusched->lock);
+	fgv_bells_kick(&gpusched->bells);
+}
+
 /* --- Figures --------------------------------------------------------------- */
 
 static void add_session(struct fgv_gpusched_stats *stats,
@@ -318,6 +331,7 @@ static void add_session(struct fgv_gpusched_stats *stats,
 
 	stats->stalls += __atomic_load_n(&grant->stalls, __ATOMIC_RELAXED);
 	stats->sync_calls += __atomic_load_n(&grant->sync_calls, __ATOMIC_RELAXED);
+	stats->holds += session->holds;
 	stats->favoured += session->guest ? fgv_cosched_count(session->guest) : 0;
 	stats->interactive |= fgv_sched_interactive(session->sched);
 	stats->holding |= session->state == SESSION_HOLDING;
@@ -353,6 +367,7 @@ void fgv_gpusched_vgpu_stats(struct fgv_gpusched_vgpu *vgpu, struct fgv_gpusched
 	stats->stalls = vgpu->gone_stalls;
 	stats->sync_calls = vgpu->gone_sync_calls;
 	stats->favoured = vgpu->gone_favoured;
+	stats->holds = vgpu->gone_holds;
 	LIST_FOREACH(session, &vgpu->sessions, vgpu_link) {
 		fgv_gpusched_charge(session);
 		add_session(stats, session);
@@ -376,6 +391,7 @@ void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 	vgpu->gone_stalls += stats.stalls;
 	vgpu->gone_sync_calls += stats.sync_calls;
 	vgpu->gone_favoured += stats.favoured;
+	vgpu->gone_holds += stats.holds;
 	fgv_sched_detach_session(session->sched, 0, fgv_now_ns());
 	LIST_REMOVE(session, vgpu_link);
 	pthread_mutex_unlock(&gpusched->lock);
@@ -384,6 +400,8 @@ void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 		*last = stats;
 	if (session->guest)
 		fgv_cosched_detach(session->guest);
+	if (session->hold)
+		session->hold->holder->forget(session->hold);
 	close_session(session);
 	free(session);
 }

@@ -16,6 +16,7 @@
 #include "scheduler/sched.h"
 
 struct fgv_cosched;
+struct fgv_hold;
 struct fgv_cosched_owner;
 struct fgv_gpusched;
 struct fgv_gpusched_vgpu;
@@ -25,6 +26,11 @@ struct fgv_gpusched_config {
 	const struct fgv_policy *policy;
 	struct fgv_sched_params params;
 	uint64_t hang_ns; /* a holder that is this late, while others wait, is killed; 0: never */
+	/*
+	 * The same for one that can be held (hold.h), which is never late: it is killed when its
+	 * work has had so much of the GPU, with nothing of it done. 0: never.
+	 */
+	uint64_t hang_held_ns;
 	struct fgv_cosched *cosched; /* NULL: no vCPU is favoured; outlives the scheduler */
 };
 
@@ -63,12 +69,19 @@ void fgv_gpusched_find_vcpu(struct fgv_gpusched_session *session);
  */
 void fgv_gpusched_session_started(struct fgv_gpusched_session *session, pid_t pid);
 
+/*
+ * From now on @session, which has started, can be held by @hold, which is the session's: a slice
+ * that is over ends whatever its kernels do, and without the grant it does not compute.
+ */
+void fgv_gpusched_session_hold(struct fgv_gpusched_session *session, struct fgv_hold *hold);
+
 /* What a session or a vGPU has used. */
 struct fgv_gpusched_stats {
 	struct fgv_sched_stats sched;
 	uint64_t stalls; /* see struct fgv_grant */
 	uint64_t sync_calls;
 	uint64_t favoured;  /* times that a vCPU was */
+	uint64_t holds;	    /* times that it was held with work in the middle */
 	uint64_t recent_ns; /* GPU time used in the last second */
 	bool interactive; /* CPU-GPU interactive, in the paper's sense (of a vGPU: a session is) */
 	bool holding;

@@ -1,6 +1,10 @@
 /*
  * The structures shared by gpusched.c (set-up, and the thread), gpusched_turn.c (what
- * happens in one turn of it) and gpusched_favour.c (coscheduling). The daemon sees gpusched.h.
+ * happens in one turn of it), gpusched_hold.c (holding) and gpusched_favour.c (coscheduling). The
+ * daemon sees gpusched.h.
+ *
+ * A holder here is a session that holds the grant. One that is held has none, and its kernels
+ * stand still.
  */
 #ifndef FGV_BACKEND_GPUSCHED_PRIV_H
 #define FGV_BACKEND_GPUSCHED_PRIV_H
@@ -11,6 +15,7 @@
 #include "backend/bells.h"
 #include "backend/cosched.h"
 #include "backend/grant.h"
+#include "backend/hold.h"
 #include "shmring/spin.h"
 
 #define FGV_GPUSCHED_LABEL_LEN 192
@@ -25,9 +30,10 @@ struct fgv_gpusched {
 	struct fgv_sched *sched;
 	LIST_HEAD(, fgv_gpusched_session) holders;
 	LIST_HEAD(, fgv_gpusched_session) favoured;
-	struct fgv_gpusched_session *next; /* the one whose is_next is set */
-	uint64_t waited_since_ns;	   /* somebody waits since; 0: nobody does */
-	uint64_t look_ns;		   /* when to look next at the latest */
+	LIST_HEAD(, fgv_gpusched_session) loose; /* no grant, not held, but could be */
+	struct fgv_gpusched_session *next;	 /* the one whose is_next is set */
+	uint64_t waited_since_ns;		 /* somebody waits since; 0: nobody does */
+	uint64_t look_ns;			 /* when to look next at the latest */
 	bool stopping;
 };
 
@@ -36,7 +42,7 @@ struct fgv_gpusched_vgpu {
 	struct fgv_sched_vgpu *sched;
 	LIST_HEAD(, fgv_gpusched_session) sessions;
 	uint64_t gone_stalls, gone_sync_calls; /* of sessions that were detached */
-	uint64_t gone_favoured;
+	uint64_t gone_favoured, gone_holds;
 };
 
 enum fgv_gpusched_state { SESSION_IDLE, SESSION_WAITING, SESSION_HOLDING };
@@ -67,6 +73,15 @@ struct fgv_gpusched_session {
 	int32_t favour; /* the vCPU to favour; or FGV_GPUSCHED_NOBODY */
 	int32_t vcpu;	/* that the guest waited on last, as it says */
 
+	struct fgv_hold *hold; /* NULL: it can't be held */
+	bool is_held;
+	bool is_undrained; /* its grant was taken, with work unfinished */
+	bool is_loose;
+	LIST_ENTRY(fgv_gpusched_session) loose_link; /* while is_loose */
+	uint64_t loose_ns;			     /* since when */
+	uint64_t holds;
+	uint64_t progress, stuck_ns; /* GPU time that its work has had since this progress */
+
 	/* The grant that it holds. */
 	uint32_t flags;
 	uint64_t word;	   /* as last seen */
@@ -85,6 +100,37 @@ uint64_t fgv_gpusched_turn(struct fgv_gpusched *gpusched, bool *close);
 
 /* Whether a holder's grant is not as fgv_gpusched_turn() left it. */
 bool fgv_gpusched_has_news(const struct fgv_gpusched *gpusched);
+
+/*
+ * Holding. @session has lost the grant or can be held from now on; is about to get the grant
+ * (false: it is condemned); is no more.
+ */
+void fgv_gpusched_hold_loosen(struct fgv_gpusched_session *session, uint64_t now_ns);
+bool fgv_gpusched_hold_free(struct fgv_gpusched_session *session);
+void fgv_gpusched_hold_leave(struct fgv_gpusched_session *session);
+
+/* It is next: it may be let go before its turn, where that takes time. */
+void fgv_gpusched_hold_announce(struct fgv_gpusched_session *session);
+
+/* Whether @session's slices end by themselves or by being taken, and when, if others wait. */
+bool fgv_gpusched_hold_ends(const struct fgv_gpusched_session *session);
+uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session);
+
+/*
+ * Takes the grants that should have come back, before the decisions; holds whom they left without,
+ * after them. Both return when to look again, or FGV_SCHED_NEVER.
+ */
+uint64_t fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns);
+uint64_t fgv_gpusched_hold_settle(struct fgv_gpusched *gpusched, uint64_t now_ns);
+
+/* Ends a grant: charges @used_ns; @more: it asks for another. */
+void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_ns, bool more);
+/* GPU time since the last charge. */
+uint64_t fgv_gpusched_take_used(struct fgv_gpusched_session *session);
+/* Reads what its process has written: a wish, a grant that has come back. */
+void fgv_gpusched_look(struct fgv_gpusched_session *session);
+/* Wakes its process if that sleeps. */
+void fgv_gpusched_wake(struct fgv_gpusched_session *session);
 
 /* Charges what the holder has used so far. */
 void fgv_gpusched_charge(struct fgv_gpusched_session *session);

@@ -49,7 +49,7 @@ static bool pays_for_time(const struct fgv_gpusched_session *session)
  * out as a huge number: the library cuts what a grant cannot have used. The time of the charge is
  * taken after the report was read, or it would be cut where this thread did not run in between.
  */
-static uint64_t take_used(struct fgv_gpusched_session *session)
+uint64_t fgv_gpusched_take_used(struct fgv_gpusched_session *session)
 {
 	uint64_t used_ns = __atomic_load_n(&session->grant->used_ns, __ATOMIC_RELAXED);
 	uint64_t since_ns = used_ns - session->used_ns, from_ns = session->charged_at_ns;
@@ -67,17 +67,18 @@ void fgv_gpusched_charge(struct fgv_gpusched_session *session)
 
 	if (session->state != SESSION_HOLDING)
 		return;
-	used_ns = take_used(session);
+	used_ns = fgv_gpusched_take_used(session);
 	fgv_sched_charge(session->sched, used_ns, session->charged_at_ns);
 }
 
 /* The grant has ended, or does now. */
-static void release(struct fgv_gpusched_session *session, uint64_t used_ns, bool more)
+void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_ns, bool more)
 {
 	LIST_REMOVE(session, holder_link);
 	session->favour = FGV_GPUSCHED_NOBODY;
 	session->state = more ? SESSION_WAITING : SESSION_IDLE;
 	fgv_sched_release(session->sched, used_ns, more, session->charged_at_ns);
+	fgv_gpusched_hold_loosen(session, session->charged_at_ns);
 }
 
 /* Takes the grant from a holder that has nothing to do; false: it has. */
@@ -88,7 +89,7 @@ static bool take_idle(struct fgv_gpusched_session *session)
 	if (fgv_grant_state(word) != FGV_GRANT_IDLE ||
 	    !fgv_grant_move(session->grant, word, FGV_GRANT_NONE))
 		return false;
-	release(session, take_used(session), false);
+	fgv_gpusched_end_grant(session, fgv_gpusched_take_used(session), false);
 	return true;
 }
 
@@ -162,9 +163,13 @@ static void count_calls(struct fgv_gpusched_session *session)
 			     session->vcpu, fgv_now_ns());
 }
 
+/* One that is held and calls the driver may be waiting for the GPU there. */
 static bool wants(const struct fgv_gpusched_session *session)
 {
-	return __atomic_load_n(&session->grant->wants, __ATOMIC_ACQUIRE) != 0;
+	const struct fgv_grant *grant = session->grant;
+
+	return __atomic_load_n(&grant->wants, __ATOMIC_ACQUIRE) != 0 ||
+	       (session->is_held && __atomic_load_n(&grant->in_call, __ATOMIC_SEQ_CST) != 0);
 }
 
 static void look_at_holder(struct fgv_gpusched_session *session)
@@ -174,12 +179,12 @@ static void look_at_holder(struct fgv_gpusched_session *session)
 
 	session->word = fgv_grant_load(session->grant);
 	if (fgv_grant_state(session->word) == FGV_GRANT_NONE)
-		release(session, take_used(session), wants(session));
+		fgv_gpusched_end_grant(session, fgv_gpusched_take_used(session), wants(session));
 	else if (!keeps && has_queue(gpusched) && anybody_waits(gpusched))
 		take_idle(session);
 }
 
-static void look(struct fgv_gpusched_session *session)
+void fgv_gpusched_look(struct fgv_gpusched_session *session)
 {
 	if (session->condemned)
 		return;
@@ -203,7 +208,7 @@ static void look_at_holders(struct fgv_gpusched *gpusched)
 
 	for (holder = LIST_FIRST(&gpusched->holders); holder; holder = after) {
 		after = LIST_NEXT(holder, holder_link);
-		look(holder);
+		fgv_gpusched_look(holder);
 	}
 }
 
@@ -215,14 +220,14 @@ static bool look_at_rung(struct fgv_gpusched *gpusched)
 
 	for (int i = 0; i < count; i++) {
 		if (events[i].data.ptr)
-			look(events[i].data.ptr);
+			fgv_gpusched_look(events[i].data.ptr);
 	}
 	return count < EVENTS;
 }
 
 /* --- Carrying out ---------------------------------------------------------- */
 
-static void wake(struct fgv_gpusched_session *session)
+void fgv_gpusched_wake(struct fgv_gpusched_session *session)
 {
 	if (!fgv_park_is_announced(&session->grant->parked))
 		return;
@@ -263,6 +268,7 @@ static void give(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64
 	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
 	struct fgv_grant *grant = session->grant;
 	uint64_t word = fgv_grant_load(grant);
+	bool is_free = fgv_gpusched_hold_free(session);
 
 	session->state = SESSION_HOLDING;
 	LIST_INSERT_HEAD(&gpusched->holders, session, holder_link);
@@ -271,13 +277,15 @@ static void give(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64
 	__atomic_store_n(&grant->flags, session->flags, __ATOMIC_RELAXED);
 	set_slice(session, slice_ns, now_ns);
 	forget_next(gpusched);
+	if (!is_free)
+		return;
 	if (fgv_grant_state(word) != FGV_GRANT_NONE ||
 	    !fgv_grant_move(grant, word, FGV_GRANT_BUSY)) {
 		fgv_gpusched_condemn(session, "it took a grant that it was not given");
 		return;
 	}
 	session->word = fgv_grant_load(grant);
-	wake(session);
+	fgv_gpusched_wake(session);
 }
 
 /*
@@ -289,7 +297,7 @@ static void limit(struct fgv_gpusched_session *session, uint64_t slice_ns, uint6
 	set_slice(session, slice_ns, now_ns);
 	if (take_idle(session))
 		return;
-	wake(session);
+	fgv_gpusched_wake(session);
 	fgv_gpusched_limit_favours(session);
 }
 
@@ -298,7 +306,8 @@ static void announce_next(struct fgv_gpusched_session *session)
 	forget_next(session->vgpu->gpusched);
 	session->vgpu->gpusched->next = session;
 	fgv_store_ordered(&session->grant->is_next, 1);
-	wake(session);
+	fgv_gpusched_wake(session);
+	fgv_gpusched_hold_announce(session);
 }
 
 static void relieve(struct fgv_gpusched *gpusched, const struct fgv_sched_decision *d,
@@ -358,7 +367,7 @@ static uint64_t end_hung(struct fgv_gpusched *gpusched, uint64_t now_ns)
 	struct fgv_gpusched_session *holder;
 
 	LIST_FOREACH(holder, &gpusched->holders, holder_link) {
-		if (!hang_ns || !is_due(holder))
+		if (!hang_ns || !is_due(holder) || fgv_gpusched_hold_ends(holder))
 			continue;
 		end_ns = fgv_max_u64(holder->slice_from_ns + holder->slice_ns,
 				     gpusched->waited_since_ns) +
@@ -395,6 +404,8 @@ static bool is_close(const struct fgv_gpusched *gpusched, uint64_t now_ns)
 	LIST_FOREACH(holder, &gpusched->holders, holder_link) {
 		uint64_t end_ns = holder->slice_from_ns + holder->slice_ns;
 
+		if (fgv_gpusched_hold_ends(holder) && now_ns > fgv_gpusched_hold_end_ns(holder))
+			continue;
 		if (is_due(holder) && now_ns + lead_ns >= end_ns &&
 		    now_ns < end_ns + lead_ns + holder->slice_ns / LATE_SHARE)
 			return true;
@@ -405,14 +416,16 @@ static bool is_close(const struct fgv_gpusched *gpusched, uint64_t now_ns)
 /* What hangs is judged by the beginning: the thread may be stopped in the middle, too. */
 uint64_t fgv_gpusched_turn(struct fgv_gpusched *gpusched, bool *close)
 {
-	uint64_t begun_ns = fgv_now_ns(), now_ns, next_ns;
+	uint64_t begun_ns = fgv_now_ns(), now_ns, next_ns, hold_ns;
 	bool is_all;
 
 	forgive(gpusched, begun_ns);
 	look_at_holders(gpusched);
 	is_all = look_at_rung(gpusched);
 	now_ns = fgv_now_ns();
-	decide(gpusched, now_ns);
+	hold_ns = fgv_gpusched_hold_take(gpusched, now_ns);
+	decide(gpusched, fgv_now_ns());
+	hold_ns = fgv_min_u64(hold_ns, fgv_gpusched_hold_settle(gpusched, now_ns));
 	fgv_gpusched_settle_favours(gpusched);
 	if (!anybody_waits(gpusched))
 		gpusched->waited_since_ns = 0;
@@ -420,6 +433,7 @@ uint64_t fgv_gpusched_turn(struct fgv_gpusched *gpusched, bool *close)
 		gpusched->waited_since_ns = now_ns;
 	next_ns = fgv_min_u64(end_hung(gpusched, begun_ns),
 			      fgv_sched_next_ns(gpusched->sched, now_ns));
+	next_ns = fgv_min_u64(next_ns, hold_ns);
 	*close = is_close(gpusched, now_ns);
 	if (!is_all)
 		next_ns = now_ns;
@@ -448,7 +462,7 @@ static uint64_t last_use(struct fgv_gpusched_session *session)
 {
 	bool is_busy = fgv_grant_state(fgv_grant_load(session->grant)) == FGV_GRANT_BUSY;
 	uint64_t from_ns = session->charged_at_ns;
-	uint64_t used_ns = take_used(session);
+	uint64_t used_ns = fgv_gpusched_take_used(session);
 
 	return is_busy && is_limited(session) ? session->charged_at_ns - from_ns : used_ns;
 }
@@ -460,6 +474,7 @@ void fgv_gpusched_leave(struct fgv_gpusched_session *session)
 	if (gpusched->next == session)
 		forget_next(gpusched);
 	if (session->state == SESSION_HOLDING)
-		release(session, last_use(session), false);
+		fgv_gpusched_end_grant(session, last_use(session), false);
+	fgv_gpusched_hold_leave(session);
 	fgv_gpusched_put_back(session);
 }

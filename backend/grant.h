@@ -7,6 +7,7 @@
  *	BUSY  --vGPU---->  IDLE      nothing to do, and nobody is known to wait
  *	IDLE  --vGPU---->  BUSY      work has come
  *	IDLE  --daemon-->  NONE      somebody else has; the vGPU process is not even woken
+ *	BUSY  --daemon-->  NONE      the slice is over, its work is not: that is held (hold.h)
  *
  * All else are levels and sums, each with one writer, so nothing is lost if a side looks
  * late or dies. Who waits is woken by an eventfd: the vGPU process rings the daemon's
@@ -45,7 +46,9 @@ struct fgv_grant {
 	 */
 	_Alignas(FGV_CACHE_LINE) uint64_t limit_ns;
 	uint32_t flags;
-	uint32_t is_next; /* 1: the grant comes soon, so be awake; 0 once it is given */
+	uint32_t is_next;     /* 1: the grant comes soon, so be awake; 0 once it is given */
+	uint32_t is_holdable; /* 1: the session can be held, and may find its grant taken */
+	uint32_t is_held;     /* 1: its kernels stand still; more of them may be queued */
 
 	/* The vGPU process's. */
 	_Alignas(FGV_CACHE_LINE) uint64_t used_ns; /* of the GPU, in all */
@@ -55,6 +58,9 @@ struct fgv_grant {
 	uint32_t vcpu;	     /* of the last synchronous call */
 	uint32_t parked;     /* enum fgv_park */
 	uint32_t thread;     /* of the guest, that made the last synchronous call */
+	uint32_t in_call; /* 1: may wait for the GPU in a call of the driver's: asks, if held */
+	uint32_t reserved;
+	uint64_t progress; /* pieces of work that are done, in all */
 };
 _Static_assert(sizeof(struct fgv_grant) == 3 * FGV_CACHE_LINE, "a line for each writer");
 

@@ -21,6 +21,7 @@
 #include "backend/fds.h"
 #include "backend/guard/refusals.h"
 #include "backend/hello.h"
+#include "backend/holding.h"
 #include "backend/mps.h"
 #include "backend/warm.h"
 #include "common/log.h"
@@ -37,9 +38,10 @@
 
 struct fgv_session {
 	struct fgv_watch connection; /* to the program; first, so that its address is ours */
-	struct fgv_watch control; /* its control socket, until it says that it is confined */
+	struct fgv_watch control;    /* its control socket, until its process serves it */
 	bool is_watched;
 	struct fgv_refusals refusals;
+	struct fgv_holding holding;
 	LIST_ENTRY(fgv_session) link;
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
@@ -225,9 +227,19 @@ static void take_confined(struct fgv_session *session, const struct fgv_confined
 				    session->label, sessions->config->record);
 }
 
+static void take_serving(struct fgv_session *session)
+{
+	struct fgv_sessions *sessions = session->sessions;
+
+	unwatch(session);
+	if (!fgv_holding_begin(&session->holding, sessions->config, session->vm->device,
+			       session->sched, session->pid, session->label, &sessions->hold_told))
+		fgv_sessions_kill(sessions, session->number, "its kernels can't be let go");
+}
+
 /*
- * How opening its GPU went, if it had not been kept ready, which its welcome says; and then that
- * it is confined. There is no more.
+ * How opening its GPU went, if it had not been kept ready, which its welcome says; by what it can
+ * be held; that it is confined; and that it serves. There is no more.
  */
 static void control_ready(struct fgv_watch *watch, uint32_t events)
 {
@@ -236,18 +248,29 @@ static void control_ready(struct fgv_watch *watch, uint32_t events)
 	union {
 		struct fgv_prepared prepared;
 		struct fgv_confined confined;
+		struct fgv_channels channels;
+		struct fgv_serving serving;
 	} message;
-	int listener;
-	ssize_t len = fgv_fds_receive(watch->fd, &message, sizeof(message), &listener);
+	int fd;
+	ssize_t len = fgv_fds_receive(watch->fd, &message, sizeof(message), &fd);
 
 	(void)events;
-	if (len == sizeof(message.prepared) && listener < 0)
+	if (len == sizeof(message.prepared) && fd < 0)
 		return;
-	unwatch(session);
-	if (len == sizeof(message.confined))
-		take_confined(session, &message.confined, listener);
-	else if (listener >= 0)
-		close(listener);
+	if (len == sizeof(message.channels)) {
+		fgv_holding_learn(&session->holding, &message.channels, fd);
+		return;
+	}
+	if (len == sizeof(message.confined)) {
+		take_confined(session, &message.confined, fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (len == sizeof(message.serving))
+		take_serving(session);
+	else
+		unwatch(session);
 }
 
 static void watch_control(struct fgv_session *session)
@@ -408,6 +431,7 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	session->sessions = sessions;
 	session->control.ready = control_ready;
 	fgv_refusals_init(&session->refusals);
+	fgv_holding_init(&session->holding);
 	session->vm = vm;
 	session->account = (unsigned)account;
 	session->number = ++sessions->last_number;
@@ -492,6 +516,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 {
 	unwatch(session);
 	fgv_refusals_fini(&session->refusals);
+	fgv_holding_fini(&session->holding);
 	fgv_gpusched_detach_session(session->sched, use);
 	if (end)
 		tell_end(session, end, use);

@@ -32,7 +32,8 @@ struct fgv_sessions {
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */
 	struct fgv_rate_users starts;
-	uint32_t lacks; /* FGV_LACKS_* that are in the log */
+	uint32_t lacks;	    /* FGV_LACKS_* that are in the log */
+	uint32_t hold_told; /* bits of the devices of which the log says how kernels are held */
 };
 
 /* A window that is there already, and what wakes its dispatcher. They stay the caller's. */

@@ -6,9 +6,11 @@
  * socket to the daemon. On it comes one struct fgv_prepare, for a soft device with the
  * descriptors of a seat at its engine (arbiter.h): the process opens its GPU and answers with
  * one struct fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
- * descriptors in the order of enum fgv_setup_fd; the process closes its sandbox, says so with one
- * struct fgv_confined, with a listener if it was told to have one, and serves that session.
- * Nothing else is sent, and the socket's end ends the process.
+ * descriptors in the order of enum fgv_setup_fd; the process says by what its kernels can be held
+ * with one struct fgv_channels (channels.h), with their open file if there is one, closes its
+ * sandbox, says so with one struct fgv_confined, with a listener if it was told to have one, gets
+ * ready, says that with one struct fgv_serving, and serves that session. Nothing else is sent: no
+ * word comes from a process that a guest could have taken over. The socket's end ends the process.
  */
 #ifndef FGV_BACKEND_SHARED_H
 #define FGV_BACKEND_SHARED_H
@@ -59,8 +61,13 @@ enum fgv_lacks {
 };
 
 struct fgv_confined {
-	uint32_t lacks;			/* of enum fgv_lacks */
-	uint32_t has_listener;		/* 1: its descriptor comes with this */
+	uint32_t lacks;	       /* of enum fgv_lacks */
+	uint32_t has_listener; /* 1: its descriptor comes with this */
+};
+
+/* The next thing that it does is to welcome the guest. */
+struct fgv_serving {
+	uint32_t reserved[4]; /* 0; its length tells it from the others */
 };
 
 enum fgv_setup_fd {

@@ -1,5 +1,5 @@
 /*
- * The daemon's two messages and the one answer; see daemon.h.
+ * The daemon's two messages, and what it is told; see daemon.h.
  */
 #define _GNU_SOURCE
 #include "backend/vgpu/daemon.h"
@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend/fds.h"
+#include "backend/vgpu/channels.h"
 #include "backend/vgpu/session.h"
 
 /* Takes the @count descriptors out of a message, in their order. */
@@ -93,4 +94,20 @@ void fgv_daemon_confined(struct fgv_session *session)
 	if (sandbox->listener >= 0)
 		close(sandbox->listener);
 	sandbox->listener = -1;
+}
+
+/* Where it does not get through, kernels are not held. */
+void fgv_daemon_channels(void)
+{
+	struct fgv_channels channels;
+	int fd = fgv_channels_learnt(&channels);
+
+	fgv_fds_send(FGV_CONTROL_FD, &channels, sizeof(channels), &fd, fd >= 0);
+}
+
+void fgv_daemon_serving(void)
+{
+	const struct fgv_serving message = {0};
+
+	fgv_fds_send(FGV_CONTROL_FD, &message, sizeof(message), NULL, 0);
 }

@@ -23,4 +23,10 @@ void fgv_daemon_report(const struct fgv_session *session, CUresult status);
 /* The sandbox is closed: what it lacks, and the listener, which is the daemon's from now on. */
 void fgv_daemon_confined(struct fgv_session *session);
 
+/* By what this process's kernels can be held. Before the sandbox is closed. */
+void fgv_daemon_channels(void);
+
+/* The next thing is the welcome. */
+void fgv_daemon_serving(void);
+
 #endif

@@ -150,6 +150,7 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
+	fgv_gate_begin_calls(&session->gate);
 	answer->data_len = 0;
 	if (fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
 			 &answer->status) < 0)

@@ -21,6 +21,10 @@
 /* Who waits for the end of a slice sleeps until so long before it is expected. */
 #define WATCH_NS (100 * FGV_NS_PER_US)
 
+/* Requests that a session which is held may have on the GPU: fewer than the driver takes at once.
+ */
+#define QUEUED_MAX 256
+
 /* What a thread may take to wake up: a pause after that is not for want of work. */
 #define WAKE_NS (200 * FGV_NS_PER_US)
 
@@ -140,7 +144,10 @@ static void retire(struct fgv_gate *gate, const struct fgv_mark *done)
 {
 	uint64_t now_ns = fgv_now_ns();
 
-	learn(gate, done, now_ns - gate->passed_ns);
+	/* What was done before it was known that it is held says little of what it takes. */
+	if (fgv_grant_state(gate->word) != FGV_GRANT_NONE)
+		learn(gate, done, now_ns - gate->passed_ns);
+	__atomic_store_n(&gate->grant->progress, done->last, __ATOMIC_RELAXED);
 	fgv_overlap_done(&gate->forecast.overlap, done->until_ns);
 	gate->ahead_ns = fgv_overlap_ahead_ns(&gate->forecast.overlap);
 	gate->finished = done->last;
@@ -149,6 +156,7 @@ static void retire(struct fgv_gate *gate, const struct fgv_mark *done)
 		publish(gate, used_until(gate, now_ns));
 		return;
 	}
+	gate->taken = false;
 	if (gate->blocked)
 		fgv_account_add(&gate->grant->stalls, 1);
 	if (!is_limited(gate))
@@ -232,11 +240,26 @@ static void note_expected(struct fgv_gate *gate, const struct fgv_expected *expe
 	gate->open.first_place = expected->place;
 }
 
+/* What is queued while the session is held begins later. */
 static void start_clock(struct fgv_gate *gate)
 {
 	gate->passed_ns = fgv_now_ns();
-	if (!gate->since_ns)
+	if (!gate->since_ns && !gate->is_held)
 		gate->since_ns = gate->passed_ns;
+}
+
+bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *request)
+{
+	switch (request->op) {
+	case FGV_OP_LAUNCH:
+	case FGV_OP_LAUNCH_COOPERATIVE:
+	case FGV_OP_LAUNCH_CLUSTERS:
+	case FGV_OP_EVENT_RECORD:
+	case FGV_OP_STREAM_WAIT_EVENT:
+		return gate->submitted - gate->finished < QUEUED_MAX;
+	default:
+		return false; /* engines that copy are not held */
+	}
 }
 
 void fgv_gate_begin(struct fgv_gate *gate)
@@ -294,12 +317,43 @@ static bool lingers(struct fgv_gate *gate)
 	return gate->linger_ns != 0;
 }
 
-/* Without the grant: asks for it, or asks no more. */
+void fgv_gate_begin_calls(struct fgv_gate *gate)
+{
+	struct fgv_grant *grant = gate->grant;
+
+	if (gate->in_call || !__atomic_load_n(&grant->is_holdable, __ATOMIC_RELAXED))
+		return;
+	gate->in_call = true;
+	/* Both ordered, as are the daemon's of is_held and in_call: one of the two sees the
+	 * other's. */
+	fgv_store_ordered(&grant->in_call, 1);
+	if (!fgv_load_ordered(&grant->is_held) || __atomic_load_n(&grant->wants, __ATOMIC_RELAXED))
+		return;
+	gate->told_call = true;
+	ring_daemon(gate);
+}
+
+void fgv_gate_end_calls(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	if (!gate->in_call || fgv_gate_has_work(gate) || session->waits.on_gpu ||
+	    session->loans.count)
+		return;
+	gate->in_call = false;
+	fgv_store_ordered(&gate->grant->in_call, 0);
+	if (gate->told_call)
+		ring_daemon(gate);
+	gate->told_call = false;
+}
+
+/* Without the grant: asks for it, or asks no more. What waits on the GPU needs it, too. */
 static int ask(struct fgv_gate *gate)
 {
-	bool wants = gate->blocked || lingers(gate);
+	bool wants = gate->blocked || lingers(gate) ||
+		     ((gate->taken || gate->is_held) && fgv_gate_has_work(gate));
 
-	gate->room_ns = 0;
+	gate->room_ns = gate->is_held ? gate->slice_ns : 0;
 	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == wants)
 		return 0;
 	say_wants(gate, wants);
@@ -336,6 +390,7 @@ static int give_back(struct fgv_gate *gate, uint64_t now_ns, bool more)
 {
 	stop_clock(gate, now_ns);
 	gate->room_ns = 0;
+	gate->off_ns = now_ns;
 	say_wants(gate, more);
 	move(gate, FGV_GRANT_NONE);
 	ring_daemon(gate);
@@ -397,13 +452,48 @@ static int hold(struct fgv_session *session)
 	return 0;
 }
 
+/*
+ * The daemon took the grant. What is on the GPU goes on with the next one. How long this one was
+ * the daemon knows better: nothing more is reported of it, as the next limit is counted from what
+ * was.
+ */
+static void lose_grant(struct fgv_gate *gate)
+{
+	gate->used_ns = gate->grant->used_ns;
+	gate->since_ns = 0;
+	gate->room_ns = 0;
+	gate->off_ns = fgv_now_ns();
+	gate->taken = fgv_gate_has_work(gate);
+	/* It takes it that there is more. */
+	if (!gate->taken)
+		ring_daemon(gate);
+}
+
+/* Work that is there has not run since the grant went, and what was queued since, not at all. */
+static void resume(struct fgv_gate *gate)
+{
+	uint64_t now_ns;
+
+	gate->taken = false;
+	if (!fgv_gate_has_work(gate) || (gate->grant->flags & FGV_GRANT_UNDRAINED))
+		return;
+	now_ns = fgv_now_ns();
+	gate->passed_ns = now_ns - (gate->off_ns - fgv_min_u64(gate->off_ns, gate->passed_ns));
+	gate->since_ns = now_ns;
+}
+
 static int follow_grant(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
 	uint64_t word = fgv_grant_load(gate->grant);
 	int changed = word != gate->word;
+	bool had = fgv_grant_state(gate->word) == FGV_GRANT_BUSY;
 
 	gate->word = word;
+	gate->is_held = fgv_grant_state(word) == FGV_GRANT_NONE &&
+			__atomic_load_n(&gate->grant->is_held, __ATOMIC_ACQUIRE);
+	if (changed && had)
+		lose_grant(gate);
 	switch (fgv_grant_state(word)) {
 	case FGV_GRANT_NONE:
 		set_online(session, __atomic_load_n(&gate->grant->is_next, __ATOMIC_ACQUIRE));
@@ -414,8 +504,10 @@ static int follow_grant(struct fgv_session *session)
 		changed = 1;
 		break;
 	case FGV_GRANT_BUSY:
-		if (changed)
+		if (changed) {
+			resume(gate);
 			say_wants(gate, false);
+		}
 		set_online(session, true);
 		break;
 	}
@@ -527,7 +619,8 @@ bool fgv_gate_has_news(const struct fgv_gate *gate)
 		return true;
 	switch (fgv_grant_state(gate->word)) {
 	case FGV_GRANT_NONE:
-		return __atomic_load_n(&grant->is_next, __ATOMIC_SEQ_CST);
+		return __atomic_load_n(&grant->is_next, __ATOMIC_SEQ_CST) ||
+		       fgv_load_ordered(&grant->is_held) != gate->is_held;
 	case FGV_GRANT_BUSY:
 		return __atomic_load_n(&grant->limit_ns, __ATOMIC_SEQ_CST) != gate->limit_ns;
 	case FGV_GRANT_IDLE:

@@ -10,6 +10,10 @@
  * would be done before what is there already, in another stream or by another engine, fits
  * at any time while the gate is open.
  *
+ * A session that can be held (backend/hold.h) may find its grant taken, with its work in the
+ * middle. While it is held kernels are let through as when it is alone: they wait on the GPU, and
+ * its next turn begins with work at hand.
+ *
  * Use is the time from the first work until all is done. While others wait, it is all the time from
  * the grant until it is given back: the GPU was kept for this session. The daemon charges no less.
  *
@@ -59,8 +63,13 @@ struct fgv_gate {
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
 	bool online;	    /* the guest was told that the GPU is its own, or about to be */
 	bool woke;	    /* the last reply woke a thread that slept */
-	bool begun;	    /* fgv_gate_begin() has started the clock for the next work */
-	bool blocked;	    /* the next request waits for the gate; set anew in each turn */
+	uint64_t off_ns;    /* without the grant since */
+	bool taken;	/* the daemon took the grant, and the work that there is has not ended */
+	bool is_held;	/* as last seen: kernels may be queued without the grant */
+	bool in_call;	    /* as the grant says */
+	bool told_call;	    /* the daemon was rung for it */
+	bool begun;	/* fgv_gate_begin() has started the clock for the next work */
+	bool blocked;	/* the next request waits for the gate; set anew in each turn */
 	uint32_t turns;
 	struct fgv_mark open; /* work that has no fence yet */
 	struct fgv_mark marks[FGV_GATE_MARKS];
@@ -72,6 +81,9 @@ struct fgv_gate {
 int fgv_gate_init(struct fgv_session *session);
 /* Puts the fences; the GPU is still there. */
 void fgv_gate_fini(struct fgv_session *session);
+
+/* For fgv_gate_admits(): the session is held, and there is room. */
+bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *request);
 
 /* For fgv_gate_admits(): there is as much ahead as there may be. */
 bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
@@ -87,6 +99,8 @@ static inline bool fgv_gate_admits(struct fgv_session *session, struct fgv_gate 
 {
 	gate->blocked = gate->ahead_ns >= gate->room_ns &&
 			!(gate->room_ns && fgv_gate_admits_beside(session, request, message, len));
+	if (gate->is_held && !gate->blocked)
+		gate->blocked = !fgv_gate_may_queue(gate, request);
 	return !gate->blocked;
 }
 
@@ -124,6 +138,14 @@ void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request
 
 /* All requests up to number @last are done, as a wait for them has shown. */
 void fgv_gate_finished(struct fgv_session *session, uint64_t last);
+
+/*
+ * The driver is about to be called, which may have to wait for the GPU there; a session that is
+ * held gets it only if the daemon knows. It ends with the turn after which nothing is left on the
+ * GPU, as asking whether that is done may be such a call, too.
+ */
+void fgv_gate_begin_calls(struct fgv_gate *gate);
+void fgv_gate_end_calls(struct fgv_session *session);
 
 /*
  * Once in each turn of the loop: looks at the marks and at the grant, asks for it and gives

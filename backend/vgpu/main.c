@@ -241,7 +241,10 @@ static CUresult sandbox_close(struct fgv_session *session)
 		.window = session->window.base,
 		.window_len = session->window.len,
 	};
-	int err = fgv_sandbox_close(&session->sandbox, &terms);
+	int err;
+
+	fgv_daemon_channels();
+	err = fgv_sandbox_close(&session->sandbox, &terms);
 
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
@@ -347,6 +350,7 @@ static int serve(struct fgv_session *session, CUresult status)
 		fgv_control_welcome(session, status, session->reason);
 		return EXIT_FAILURE;
 	}
+	fgv_daemon_serving();
 	if (fgv_control_welcome(session, CUDA_SUCCESS, device_name(session, &info)) == 0 &&
 	    fgv_dispatcher_run(session) < 0) {
 		fgv_error(FGV_SESSION_FORMAT ": ended: %s", FGV_SESSION_ARGS(session),

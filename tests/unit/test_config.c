@@ -32,7 +32,9 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.slice_ns, FGV_SCHED_SLICE_NS);
 	ck_assert_uint_eq(config.idle_ns, 100 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.awake_lead_ns, 300 * FGV_NS_PER_US);
+	ck_assert(config.hold);
 	ck_assert_uint_eq(config.hang_ns, 10 * FGV_NS_PER_SEC);
+	ck_assert_uint_eq(config.hang_held_ns, 0);
 	ck_assert(config.cosched);
 	ck_assert_uint_eq(config.interactive_calls, 10);
 	ck_assert_uint_eq(config.interactive_window_ns, 10 * FGV_NS_PER_MS);
@@ -72,7 +74,8 @@ START_TEST(all_keys)
 		parse("gpu = \"cuda:2,0\";\n"
 		      "socket = \"/run/x/y\"; control = \"/run/x/z\";\n"
 		      "policy = \"credit-hs\"; preemptive = true; slice = \"1500us\";\n"
-		      "idle = \"0\"; awake_lead = \"1ms\"; hang = \"2s\"; context = \"mps\";\n"
+		      "idle = \"0\"; awake_lead = \"1ms\"; hang = \"2s\"; hold = \"off\"; context "
+		      "= \"mps\";\n"
 		      "cosched = \"off\"; interactive_calls = 0; interactive_window = \"1s\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
@@ -97,7 +100,9 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.slice_ns, 1500 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.idle_ns, 0);
 	ck_assert_uint_eq(config.awake_lead_ns, FGV_NS_PER_MS);
+	ck_assert(!config.hold);
 	ck_assert_uint_eq(config.hang_ns, 2 * FGV_NS_PER_SEC);
+	ck_assert_uint_eq(config.hang_held_ns, 2 * FGV_NS_PER_SEC);
 	ck_assert(!config.cosched);
 	ck_assert_uint_eq(config.interactive_calls, 0);
 	ck_assert_uint_eq(config.interactive_window_ns, FGV_NS_PER_SEC);
@@ -173,6 +178,7 @@ static const struct {
 	 "x.conf:1: socket: longer than 107 characters"},
 	{"cosched = true; %VM%", "x.conf:1: cosched: must be a string"},
 	{"cosched = \"on\"; %VM%", "x.conf:1: cosched: \"on\" is none of auto, off"},
+	{"hold = \"on\"; %VM%", "x.conf:1: hold: \"on\" is none of auto, off"},
 	{"interactive_window = \"2s\"; %VM%",
 	 "x.conf:1: interactive_window: out of range: must be 100us to 1s"},
 	{"control = \"x\"; %VM%", "x.conf:1: control: must be an absolute path"},
@@ -410,7 +416,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_USERS] = "list",	   [FGV_CONFIG_DURATION] = "duration",
 		[FGV_CONFIG_TIMEOUT] = "duration", [FGV_CONFIG_SWITCH] = "true or false",
 		[FGV_CONFIG_POLICY] = "string",	   [FGV_CONFIG_CONTEXT] = "string",
-		[FGV_CONFIG_COSCHED] = "string",   [FGV_CONFIG_SANDBOX] = "string",
+		[FGV_CONFIG_AUTO] = "string",	   [FGV_CONFIG_SANDBOX] = "string",
 		[FGV_CONFIG_PAGEABLE] = "string",  [FGV_CONFIG_UIDS] = "string",
 		[FGV_CONFIG_CGROUP] = "string",	   [FGV_CONFIG_VMS] = "list of groups",
 	};

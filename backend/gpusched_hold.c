@@ -1,0 +1,194 @@
+/*
+ * Holding, in a turn of a device's scheduler (docs/design/0019-holding.md). A slice that is over
+ * and whose work does not end by itself is taken; then the decisions let the next one go; and
+ * whoever is left without the grant is held after that, so that the GPU is never without work
+ * meanwhile. All under the lock.
+ *
+ * Nobody is held while nobody else has the grant.
+ */
+#include "backend/gpusched_priv.h"
+
+#include "common/log.h"
+#include "common/util.h"
+#include "shmring/park.h"
+
+/* What ends by itself within so long after its slice is not taken: a hold costs more. */
+#define DRAIN_NS (300 * FGV_NS_PER_US)
+
+/* Where holding costs time, one that has given back by itself is held after this part of a slice.
+ */
+#define SETTLE_SHARE 8
+
+/* A grant that moved while it was to be taken is looked at again. */
+#define RACE_NS (20 * FGV_NS_PER_US)
+
+static void tighten(struct fgv_gpusched_session *session)
+{
+	if (session->is_loose)
+		LIST_REMOVE(session, loose_link);
+	session->is_loose = false;
+}
+
+void fgv_gpusched_hold_loosen(struct fgv_gpusched_session *session, uint64_t now_ns)
+{
+	if (!session->hold || session->is_held || session->is_loose ||
+	    session->state == SESSION_HOLDING)
+		return;
+	LIST_INSERT_HEAD(&session->vgpu->gpusched->loose, session, loose_link);
+	session->is_loose = true;
+	session->loose_ns = now_ns;
+}
+
+bool fgv_gpusched_hold_ends(const struct fgv_gpusched_session *session)
+{
+	const struct fgv_policy *policy = fgv_sched_policy(session->vgpu->gpusched->sched);
+
+	return session->hold && policy->pick && !policy->time_shared;
+}
+
+uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session)
+{
+	return session->slice_from_ns + session->slice_ns + DRAIN_NS;
+}
+
+/* --- Letting go ------------------------------------------------------------- */
+
+static bool let_go(struct fgv_gpusched_session *session)
+{
+	session->is_held = false;
+	fgv_store_ordered(&session->grant->is_held, 0);
+	if (!session->hold->holder->release(session->hold))
+		return true;
+	fgv_gpusched_condemn(session, "it was held, and can't be let go");
+	return false;
+}
+
+bool fgv_gpusched_hold_free(struct fgv_gpusched_session *session)
+{
+	tighten(session);
+	session->is_undrained = false;
+	return !session->is_held || let_go(session);
+}
+
+void fgv_gpusched_hold_announce(struct fgv_gpusched_session *session)
+{
+	if (!session->is_held || session->hold->holder->is_free)
+		return;
+	if (let_go(session))
+		fgv_gpusched_hold_loosen(session, fgv_now_ns());
+}
+
+void fgv_gpusched_hold_leave(struct fgv_gpusched_session *session)
+{
+	tighten(session);
+	session->is_held = false;
+}
+
+/* --- Taking grants ---------------------------------------------------------- */
+
+/* Kernels that never end are no reason to end a program; unless the administrator says so. */
+static void count_stuck(struct fgv_gpusched_session *session, uint64_t used_ns)
+{
+	uint64_t hang_ns = session->vgpu->gpusched->config.hang_held_ns;
+	uint64_t progress = __atomic_load_n(&session->grant->progress, __ATOMIC_RELAXED);
+
+	if (session->progress != progress)
+		session->stuck_ns = 0;
+	session->progress = progress;
+	session->stuck_ns += used_ns;
+	if (hang_ns && session->stuck_ns >= hang_ns)
+		fgv_gpusched_condemn(session, "its work does not end (key \"hang\")");
+}
+
+/* False: the process was faster, and may have given it back. */
+static bool take(struct fgv_gpusched_session *session)
+{
+	uint64_t word = fgv_grant_load(session->grant), used_ns;
+
+	if (fgv_grant_state(word) != FGV_GRANT_BUSY ||
+	    !fgv_grant_move(session->grant, word, FGV_GRANT_NONE))
+		return false;
+	used_ns = fgv_gpusched_take_used(session);
+	fgv_gpusched_end_grant(session, used_ns, true);
+	session->is_undrained = true;
+	count_stuck(session, used_ns);
+	fgv_gpusched_wake(session);
+	return true;
+}
+
+uint64_t fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns)
+{
+	struct fgv_gpusched_session *holder, *after;
+	uint64_t next_ns = FGV_SCHED_NEVER;
+
+	for (holder = LIST_FIRST(&gpusched->holders); holder; holder = after) {
+		uint64_t end_ns = fgv_gpusched_hold_end_ns(holder);
+
+		after = LIST_NEXT(holder, holder_link);
+		if (holder->condemned || holder->slice_ns == FGV_SCHED_NO_LIMIT ||
+		    !fgv_gpusched_hold_ends(holder))
+			continue;
+		if (now_ns < end_ns)
+			next_ns = fgv_min_u64(next_ns, end_ns);
+		else if (!take(holder))
+			next_ns = fgv_min_u64(next_ns, now_ns + RACE_NS);
+	}
+	return next_ns;
+}
+
+/* --- Holding ---------------------------------------------------------------- */
+
+/* False: the decisions are to be made once more. */
+static bool hold(struct fgv_gpusched_session *session)
+{
+	struct fgv_hold *hold = session->hold;
+
+	tighten(session);
+	if (hold->holder->hold(hold)) {
+		fgv_error("%s: can't be held any more", session->label);
+		session->hold = NULL;
+		hold->holder->forget(hold);
+		fgv_store_ordered(&session->grant->is_holdable, 0);
+		return true;
+	}
+	session->is_held = true;
+	session->holds += session->is_undrained;
+	fgv_store_ordered(&session->grant->is_held, 1);
+	if (session->state == SESSION_WAITING)
+		fgv_gpusched_wake(session);
+	if (session->state != SESSION_IDLE)
+		return true;
+	/* It may have gone into a call before it could see that it is held; later ones ring. */
+	fgv_gpusched_look(session);
+	return session->state == SESSION_IDLE;
+}
+
+/* When to hold it, if somebody else has the grant then. */
+static uint64_t due_ns(const struct fgv_gpusched_session *session)
+{
+	if (session->is_undrained || session->hold->holder->is_free)
+		return 0;
+	return session->loose_ns + session->vgpu->gpusched->config.params.slice_ns / SETTLE_SHARE;
+}
+
+uint64_t fgv_gpusched_hold_settle(struct fgv_gpusched *gpusched, uint64_t now_ns)
+{
+	struct fgv_gpusched_session *session, *after;
+	uint64_t next_ns = FGV_SCHED_NEVER;
+
+	if (LIST_EMPTY(&gpusched->holders))
+		return next_ns;
+	for (session = LIST_FIRST(&gpusched->loose); session; session = after) {
+		uint64_t at_ns = due_ns(session);
+
+		after = LIST_NEXT(session, loose_link);
+		if (session->condemned || session == gpusched->next ||
+		    !fgv_gpusched_hold_ends(session))
+			continue;
+		if (now_ns < at_ns)
+			next_ns = fgv_min_u64(next_ns, at_ns);
+		else if (!hold(session))
+			next_ns = now_ns;
+	}
+	return next_ns;
+}

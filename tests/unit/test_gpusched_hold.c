@@ -1,0 +1,416 @@
+/*
+ * The daemon's scheduler of a device where sessions can be held: when it takes a grant, who is
+ * held and let go in which order, and what becomes of those that can't be. The holder is played
+ * here, but for the last test, in which a process that ignores its grant meets the real one.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include "backend/arbiter.h"
+#include "shmring/park.h"
+#include "softgpu/internal.h"
+#include "tests/unit/gpusched_fake.h"
+
+/* What a session's holder was asked, with the places of both in one order of all. */
+struct fake_hold {
+	struct fgv_hold hold; /* first */
+	int held;	      /* as it is now */
+	int held_at, let_go_at;
+	int forgotten;
+	bool hold_fails, release_fails;
+};
+
+static struct fake_hold holds[2];
+static int steps;
+
+static int fake_hold(struct fgv_hold *hold)
+{
+	struct fake_hold *fake = (struct fake_hold *)hold;
+
+	ck_assert_int_eq(fake->held, 0);
+	if (fake->hold_fails)
+		return -EIO;
+	fake->held_at = ++steps;
+	__atomic_store_n(&fake->held, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static int fake_release(struct fgv_hold *hold)
+{
+	struct fake_hold *fake = (struct fake_hold *)hold;
+
+	ck_assert_int_eq(fake->held, 1);
+	if (fake->release_fails)
+		return -EIO;
+	fake->let_go_at = ++steps;
+	__atomic_store_n(&fake->held, 0, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static void fake_forget(struct fgv_hold *hold)
+{
+	__atomic_add_fetch(&((struct fake_hold *)hold)->forgotten, 1, __ATOMIC_SEQ_CST);
+}
+
+static const struct fgv_holder free_holder = {
+	"the test, for nothing", true, fake_hold, fake_release, fake_forget,
+};
+static const struct fgv_holder dear_holder = {
+	"the test", false, fake_hold, fake_release, fake_forget,
+};
+
+static void adopt_both(const struct fgv_holder *holder)
+{
+	struct fake *fakes[] = {&one, &two};
+
+	for (int i = 0; i < 2; i++) {
+		holds[i] = (struct fake_hold){.hold = {holder}};
+		fgv_gpusched_session_hold(fakes[i]->session, &holds[i].hold);
+	}
+}
+
+static bool is_held(int i)
+{
+	return __atomic_load_n(&holds[i].held, __ATOMIC_SEQ_CST) != 0;
+}
+
+static uint64_t count_holds(const struct fake *fake)
+{
+	struct fgv_gpusched_stats stats;
+
+	fgv_gpusched_session_stats(fake->session, &stats);
+	return stats.holds;
+}
+
+static bool is_dead(pid_t pid)
+{
+	siginfo_t end = {0};
+
+	waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT);
+	return end.si_pid != 0;
+}
+
+/* Two that are there, both of which could be held, the first with the grant. */
+static void begin(const struct fgv_holder *holder)
+{
+	steps = 0;
+	fake_attach(&one, vgpus[0]);
+	fake_attach(&two, vgpus[1]);
+	adopt_both(holder);
+	fake_want(&one, true);
+	AWAIT_STATE(&one, BUSY);
+}
+
+static void end(void)
+{
+	fake_both_leave();
+	ck_assert_int_eq(holds[0].forgotten, 1);
+	ck_assert_int_eq(holds[1].forgotten, 1);
+}
+
+/* One that does not give back loses the grant, is held, and gets it again in its turn. */
+START_TEST(taken_and_held)
+{
+	begin(&free_holder);
+	fake_want(&two, true);
+	AWAIT_STATE(&two, BUSY);
+	AWAIT(is_held(0));
+	ck_assert_int_eq(fake_state(&one), FGV_GRANT_NONE);
+	ck_assert_uint_eq(one.grant->is_held, 1);
+	ck_assert(!is_held(1));
+	AWAIT(count_holds(&one) >= 3 && count_holds(&two) >= 3);
+	end();
+}
+END_TEST
+
+/* Both never give back: whoever is next goes before the other is held. */
+START_TEST(next_goes_before_the_other_is_held)
+{
+	begin(&free_holder);
+	fake_want(&two, true);
+	AWAIT(count_holds(&one) >= 5);
+	pthread_mutex_lock(&gpusched->lock);
+	if (is_held(0))
+		ck_assert_int_lt(holds[1].let_go_at, holds[0].held_at);
+	else
+		ck_assert_int_lt(holds[0].let_go_at, holds[1].held_at);
+	pthread_mutex_unlock(&gpusched->lock);
+	end();
+}
+END_TEST
+
+START_TEST(charged_for_the_time)
+{
+	uint64_t used[2];
+
+	begin(&free_holder);
+	fake_want(&two, true);
+	/* Neither reports anything. */
+	AWAIT(count_holds(&one) >= 50 && count_holds(&two) >= 50);
+	for (int i = 0; i < 2; i++)
+		used[i] = gpusched_used_ns(vgpus[i]);
+	ck_assert_uint_gt(used[0], 20 * SLICE_NS);
+	ck_assert_uint_lt(used[0], 2 * used[1]);
+	ck_assert_uint_lt(used[1], 2 * used[0]);
+	end();
+}
+END_TEST
+
+START_TEST(alone_is_not_held)
+{
+	begin(&free_holder);
+	AWAIT(is_held(1));
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_int_eq(fake_state(&one), FGV_GRANT_BUSY);
+	ck_assert(!is_held(0));
+	fake_give_back(&one, false);
+	/* Nobody has the grant, so nobody is held for it. */
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert(!is_held(0));
+	ck_assert_uint_eq(count_holds(&one) + count_holds(&two), 0);
+	end();
+}
+END_TEST
+
+/* One that gives back in time is not held where that costs something, if its turn comes soon. */
+START_TEST(drained_is_not_held_at_once)
+{
+	begin(&dear_holder);
+	pthread_mutex_lock(&gpusched->lock);
+	gpusched->config.params.slice_ns = 1000 * FGV_NS_PER_SEC;
+	pthread_mutex_unlock(&gpusched->lock);
+	fake_want(&two, true);
+	AWAIT(fake_limit(&one) != FGV_GRANT_NO_LIMIT);
+	fake_give_back(&one, false);
+	AWAIT_STATE(&two, BUSY);
+	ck_assert(!is_held(0));
+	pthread_mutex_lock(&gpusched->lock);
+	gpusched->config.params.slice_ns = SLICE_NS;
+	pthread_mutex_unlock(&gpusched->lock);
+	fake_ring(&one);
+	AWAIT(is_held(0));
+	ck_assert_uint_eq(count_holds(&one), 0);
+	end();
+}
+END_TEST
+
+/* Where letting go takes time it is done before the turn, which has been announced. */
+START_TEST(let_go_early_where_that_takes_time)
+{
+	begin(&dear_holder);
+	AWAIT(is_held(1));
+	fake_want(&two, true);
+	AWAIT(fake_is_next(&two) || fake_state(&two) == FGV_GRANT_BUSY);
+	AWAIT(!is_held(1));
+	AWAIT(count_holds(&one) >= 3 && count_holds(&two) >= 3);
+	end();
+}
+END_TEST
+
+/* A call of the driver's may need the GPU: one that is in it and held gets its turn. */
+START_TEST(in_a_call_while_held)
+{
+	begin(&free_holder);
+	AWAIT(is_held(1));
+	__atomic_store_n(&two.grant->in_call, 1, __ATOMIC_SEQ_CST);
+	fake_ring(&two);
+	AWAIT_STATE(&two, BUSY);
+	ck_assert(!is_held(1));
+	end();
+}
+END_TEST
+
+/* The same where it was in the call before it was held, and so could not ring. */
+START_TEST(held_in_a_call)
+{
+	steps = 0;
+	fake_attach(&one, vgpus[0]);
+	fake_attach(&two, vgpus[1]);
+	__atomic_store_n(&two.grant->in_call, 1, __ATOMIC_SEQ_CST);
+	adopt_both(&free_holder);
+	fake_want(&one, true);
+	AWAIT_STATE(&two, BUSY);
+	end();
+}
+END_TEST
+
+/* One that can't be held any more goes on as others that never could. */
+START_TEST(hold_fails)
+{
+	begin(&free_holder);
+	holds[0].hold_fails = true;
+	fake_want(&two, true);
+	AWAIT_STATE(&two, BUSY);
+	AWAIT(__atomic_load_n(&holds[0].forgotten, __ATOMIC_SEQ_CST));
+	ck_assert_uint_eq(one.grant->is_holdable, 0);
+	fake_want(&one, true);
+	AWAIT_STATE(&one, BUSY);
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_int_eq(fake_state(&one), FGV_GRANT_BUSY);
+	end();
+}
+END_TEST
+
+START_TEST(release_fails)
+{
+	struct fgv_gpusched_stats last;
+
+	begin(&free_holder);
+	AWAIT(is_held(1));
+	holds[1].release_fails = true;
+	fake_want(&two, true);
+	AWAIT(is_dead(two.pid));
+	ck_assert_int_eq(fake_detach(&two, &last), SIGKILL);
+	ck_assert_str_eq(last.killed_for, "it was held, and can't be let go");
+	AWAIT_STATE(&one, BUSY);
+	ck_assert_int_eq(fake_detach(&one, NULL), 0);
+}
+END_TEST
+
+/* Ended for hanging is only who is to be, and whose work makes no progress. */
+START_TEST(no_progress)
+{
+	struct fgv_gpusched_stats last;
+
+	begin(&free_holder);
+	pthread_mutex_lock(&gpusched->lock);
+	gpusched->config.hang_held_ns = 20 * SLICE_NS;
+	pthread_mutex_unlock(&gpusched->lock);
+	fake_want(&two, true);
+	while (!is_dead(one.pid)) {
+		__atomic_add_fetch(&two.grant->progress, 1, __ATOMIC_RELAXED);
+		usleep(50);
+	}
+	ck_assert_int_eq(fake_detach(&one, &last), SIGKILL);
+	ck_assert_str_eq(last.killed_for, "its work does not end (key \"hang\")");
+	ck_assert_int_eq(fake_detach(&two, NULL), 0);
+}
+END_TEST
+
+/* --- A process that ignores its grant --------------------------------------- */
+
+/* Its kernel never ends, and it has asked nobody. */
+static void ignore_grants(const struct softgpu_engine *engine, unsigned *stops)
+{
+	static const int never;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fgv_engine_acquire(engine, &never);
+	for (;;) {
+		if (!fgv_engine_is_held(engine))
+			continue;
+		__atomic_add_fetch(stops, 1, __ATOMIC_SEQ_CST);
+		fgv_engine_stand_still(engine, &never);
+	}
+}
+
+static struct softgpu_engine take_seat(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **seat)
+{
+	int fds[FGV_SEAT_FDS];
+	void *page;
+
+	ck_assert_int_eq(fgv_arbiter_attach(arbiter, seat, fds), 0);
+	page = mmap(NULL, sizeof(struct softgpu_seat), PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fds[FGV_SEAT_PAGE], 0);
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	return (struct softgpu_engine){page, fds[FGV_SEAT_BELL], fds[FGV_SEAT_ARBITER]};
+}
+
+/* A process with a seat that works without a grant; how often it was stopped goes to @stops. */
+static pid_t spawn_cheat(struct fgv_arbiter *arbiter, unsigned *stops)
+{
+	struct fgv_arbiter_seat *seat;
+	struct softgpu_engine engine = take_seat(arbiter, &seat);
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		ignore_grants(&engine, stops);
+	fgv_arbiter_started(seat, pid);
+	return pid;
+}
+
+static void adopt_soft(struct fgv_arbiter *arbiter, struct fake *fake, pid_t pid)
+{
+	struct fgv_hold *hold;
+
+	ck_assert_int_eq(fgv_hold_soft_adopt(arbiter, pid, &hold), 0);
+	fgv_gpusched_session_hold(fake->session, hold);
+}
+
+START_TEST(work_without_a_grant)
+{
+	static const int never;
+	unsigned *stops = mmap(NULL, sizeof(*stops), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct fgv_arbiter_seat *seat;
+	struct softgpu_engine engine;
+	struct fgv_arbiter *arbiter;
+	pid_t cheat;
+
+	ck_assert_int_eq(fgv_arbiter_create(&arbiter, "soft GPU 0", 0), 0);
+	cheat = spawn_cheat(arbiter, stops);
+	engine = take_seat(arbiter, &seat);
+	fgv_arbiter_started(seat, getpid());
+	fake_attach(&one, vgpus[0]);
+	fake_attach(&two, vgpus[1]);
+	adopt_soft(arbiter, &one, cheat);
+	adopt_soft(arbiter, &two, getpid());
+	/* Nobody else wants the GPU, so it is left alone. */
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_uint_eq(*stops, 0);
+	fake_want(&two, true);
+	AWAIT_STATE(&two, BUSY);
+	ck_assert(fgv_engine_acquire(&engine, &never));
+	ck_assert_uint_eq(__atomic_load_n(stops, __ATOMIC_SEQ_CST), 1);
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_uint_eq(softgpu_seat_load(engine.seat), SOFTGPU_SEAT_BUSY);
+	ck_assert_uint_eq(__atomic_load_n(&one.grant->wants, __ATOMIC_SEQ_CST), 0);
+	fgv_engine_release(&engine);
+	fake_both_leave();
+	kill(cheat, SIGKILL);
+	fgv_arbiter_forget(arbiter, cheat);
+	fgv_arbiter_detach(seat);
+	waitpid(cheat, NULL, 0);
+	fgv_arbiter_destroy(arbiter);
+	munmap(stops, sizeof(*stops));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *suite = suite_create("gpusched_hold");
+	TCase *tcase = tcase_create("hold");
+
+	tcase_set_timeout(tcase, 2 * HANG_LIMIT_SEC);
+	tcase_add_checked_fixture(tcase, gpusched_start, gpusched_stop);
+	tcase_add_test(tcase, taken_and_held);
+	tcase_add_test(tcase, next_goes_before_the_other_is_held);
+	tcase_add_test(tcase, charged_for_the_time);
+	tcase_add_test(tcase, alone_is_not_held);
+	tcase_add_test(tcase, drained_is_not_held_at_once);
+	tcase_add_test(tcase, let_go_early_where_that_takes_time);
+	tcase_add_test(tcase, in_a_call_while_held);
+	tcase_add_test(tcase, held_in_a_call);
+	tcase_add_test(tcase, hold_fails);
+	tcase_add_test(tcase, release_fails);
+	tcase_add_test(tcase, no_progress);
+	tcase_add_test(tcase, work_without_a_grant);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
