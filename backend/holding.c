@@ -52,11 +52,14 @@ static int adopt(struct fgv_holding *holding, const struct fgv_device *device, p
 {
 	int ret;
 
-	snprintf(why, WHY_LEN, "its process has not said by what");
-	if (device->soft)
+	if (device->soft) {
+		snprintf(why, WHY_LEN, "by its seat");
 		return fgv_hold_soft_adopt(device->arbiter, pid, hold);
-	if (!holding->channels)
+	}
+	if (!holding->channels) {
+		snprintf(why, WHY_LEN, "its process has not said by what");
 		return -ENOENT;
+	}
 	ret = fgv_hold_rm_adopt(holding->channels, holding->fd, NULL, hold, why, WHY_LEN);
 	if (!ret)
 		holding->fd = -1;
