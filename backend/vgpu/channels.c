@@ -173,18 +173,28 @@ static bool add_channel(struct fgv_channels *channels, const struct object *chan
 	return true;
 }
 
-/* The one beside @group, on the same device. */
+/* The one beside @group, on the same device; or the client's only one. */
 static void choose_subdevice(struct fgv_channels *channels, const struct object *group)
 {
+	const struct object *found = NULL, *beside = NULL;
+	unsigned count = 0;
+
 	for (unsigned i = 0; i < learnt.count; i++) {
 		const struct object *object = &learnt.objects[i];
 
-		if (object->class != FGV_RM_SUBDEVICE || object->client != group->client ||
-		    object->parent != group->parent)
+		if (object->class != FGV_RM_SUBDEVICE || object->client != group->client)
 			continue;
-		channels->client = object->client;
-		channels->subdevice = object->number;
+		count++;
+		found = object;
+		if (object->parent == group->parent)
+			beside = object;
 	}
+	if (!beside && count == 1)
+		beside = found;
+	if (!beside)
+		return;
+	channels->client = beside->client;
+	channels->subdevice = beside->number;
 }
 
 static void describe(struct fgv_channels *channels, int *fd)

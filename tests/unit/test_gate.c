@@ -309,6 +309,89 @@ START_TEST(synchronizes_over_slices)
 }
 END_TEST
 
+/* The daemon takes the grant in the middle of work: the session asks on, until it is done. */
+START_TEST(asks_for_a_grant_that_was_taken)
+{
+	uint64_t word, reported_ns;
+
+	vgpu.grant->is_holdable = 1;
+	vgpu_grant(&vgpu, VGPU_SLICE * 1000);
+	for (uint32_t i = 0; i < 60; i++)
+		fill(0, i);
+	do
+		word = fgv_grant_load(vgpu.grant);
+	while (!used_ns() && fgv_grant_state(word) == FGV_GRANT_BUSY);
+	ck_assert(fgv_grant_move(vgpu.grant, word, FGV_GRANT_NONE));
+	reported_ns = used_ns();
+	vgpu_await_wants(&vgpu);
+	/* What this grant took the daemon knows itself. */
+	poll(NULL, 0, 20);
+	ck_assert_uint_le(used_ns(), reported_ns + VGPU_SLICE);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+	ck_assert_uint_gt(vgpu.grant->progress, 0);
+}
+END_TEST
+
+static void set_held(uint32_t is_held)
+{
+	__atomic_store_n(&vgpu.grant->is_held, is_held, __ATOMIC_SEQ_CST);
+	if (fgv_park_is_announced(&vgpu.grant->parked))
+		fgv_doorbell_ring(vgpu.grant_bell_fd);
+}
+
+/* One that is held queues what computes, without the grant; not what copies. */
+START_TEST(queues_while_it_is_held)
+{
+	struct fgv_event_create_request create = {0};
+	struct fgv_event_create_reply event;
+	struct fgv_event_record_request record = {0};
+	struct fgv_event_query_request query;
+
+	vgpu.grant->is_holdable = 1;
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_EVENT_CREATE, &create, sizeof(create), &event),
+			  CUDA_SUCCESS);
+	record.event = query.event = event.event;
+	ck_assert(vgpu_post(&vgpu, 0, FGV_OP_EVENT_RECORD, &record, sizeof(record)));
+	vgpu_await_wants(&vgpu);
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_EVENT_QUERY, &query, sizeof(query), NULL),
+			  CUDA_ERROR_NOT_READY);
+	set_held(1);
+	while (vgpu_call(&vgpu, 0, FGV_OP_EVENT_QUERY, &query, sizeof(query), NULL) ==
+	       CUDA_ERROR_NOT_READY)
+		poll(NULL, 0, 1);
+	await_no_wish();
+	fill(0, 1);
+	vgpu_await_wants(&vgpu);
+	ck_assert_uint_eq(used_ns(), 0);
+	set_held(0);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(device_sync(0), CUDA_SUCCESS);
+}
+END_TEST
+
+/*
+ * A call that is no work may wait in the driver: if it is held, the daemon hears of the call and of
+ * its end.
+ */
+START_TEST(tells_of_calls_while_it_is_held)
+{
+	struct fgv_mem_info_reply reply;
+
+	vgpu.grant->is_holdable = 1;
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
+	/* The daemon sees by itself if it was in a call before. */
+	while (__atomic_load_n(&vgpu.grant->in_call, __ATOMIC_SEQ_CST))
+		poll(NULL, 0, 1);
+	fgv_doorbell_clear(vgpu.sched_bell_fd);
+	set_held(1);
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
+	await_rings(2);
+	ck_assert_uint_eq(vgpu.grant->in_call, 0);
+	ck_assert_uint_eq(vgpu.grant->wants, 0);
+}
+END_TEST
+
 static uint32_t call(uint32_t lane, uint16_t op, const void *message, uint32_t len, void *reply)
 {
 	return vgpu_call(&vgpu, lane, op, message, len, reply);
@@ -479,6 +562,9 @@ int main(void)
 	tcase_add_test(gate, keeps_the_grant_where_it_may);
 	tcase_add_test(gate, gives_back_by_the_clock);
 	tcase_add_test(gate, synchronizes_over_slices);
+	tcase_add_test(gate, asks_for_a_grant_that_was_taken);
+	tcase_add_test(gate, queues_while_it_is_held);
+	tcase_add_test(gate, tells_of_calls_while_it_is_held);
 	tcase_add_test(gate, holds_up_nothing_else);
 	tcase_add_test(gate, frees_before_it_allocates);
 	tcase_add_test(gate, holds_a_bounded_number);
