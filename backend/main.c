@@ -26,6 +26,7 @@
 #include "backend/devices.h"
 #include "backend/doors.h"
 #include "backend/guard/cgroup.h"
+#include "backend/journal.h"
 #include "backend/loop.h"
 #include "backend/figures.h"
 #include "backend/memwatch.h"
@@ -62,6 +63,7 @@ static struct {
 	struct fgv_watch lifetime;
 	struct fgv_warm warm;
 	struct fgv_sessions sessions;
+	struct fgv_journal journal;
 	struct fgv_memwatch memwatch;
 	struct fgv_figures figures;
 	struct fgv_doors doors;
@@ -370,6 +372,32 @@ say_why:
 	return ret;
 }
 
+/*
+ * What another daemon has left at this socket, where nobody answers any more. A private daemon's
+ * folder is its own.
+ */
+static void start_journal(const struct fgv_backend_options *options, const char *socket)
+{
+	char path[PATH_MAX];
+	unsigned ended = 0;
+	int ret;
+
+	if (options->private_fd >= 0)
+		return;
+	snprintf(path, sizeof(path), "%s.sessions", socket);
+	ret = fgv_journal_init(&backend.journal, path, &ended);
+	if (ret)
+		fgv_warning(
+			"%s: %s: sessions that this daemon leaves behind when it is killed will "
+			"not be found",
+			path, strerror(-ret));
+	else
+		backend.sessions.journal = &backend.journal;
+	if (ended)
+		fgv_warning("processes that a daemon before this one has left are ended: %u",
+			    ended);
+}
+
 static int start_mps(const char *socket)
 {
 	char why[1024];
@@ -500,6 +528,7 @@ static int run(const struct fgv_backend_options *options)
 	ret = start_service(socket);
 	if (ret)
 		goto end_loop;
+	start_journal(options, socket);
 	backend.sessions.mps = &backend.mps;
 	fgv_memwatch_init(&backend.memwatch, &backend.config, &backend.devices, &backend.sessions,
 			  backend.vms, backend.vm_count);
@@ -512,6 +541,7 @@ static int run(const struct fgv_backend_options *options)
 	end_processes();
 	fgv_memwatch_fini(&backend.memwatch);
 	fgv_mps_stop(&backend.mps);
+	fgv_journal_fini(&backend.journal);
 end_loop:
 	end_loop();
 	if (options->private_fd >= 0)

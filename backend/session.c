@@ -22,6 +22,7 @@
 #include "backend/guard/refusals.h"
 #include "backend/hello.h"
 #include "backend/holding.h"
+#include "backend/journal.h"
 #include "backend/mps.h"
 #include "backend/warm.h"
 #include "common/log.h"
@@ -449,6 +450,8 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		return refuse_start(session, ret, text, text_len);
 	LIST_INSERT_HEAD(&sessions->list, session, link);
 	sessions->count++;
+	if (sessions->journal)
+		fgv_journal_add(sessions->journal, session->pid);
 	watch_control(session);
 	fgv_info("%s (process %d of user %u), served by process %d", session->label,
 		 (int)client->pid, (unsigned)client->uid, (int)session->pid);
@@ -525,6 +528,8 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	drop_connection(session);
 	if (session->control_fd >= 0)
 		close(session->control_fd);
+	if (end && sessions->journal)
+		fgv_journal_remove(sessions->journal, session->pid);
 	LIST_REMOVE(session, link);
 	sessions->count--;
 }

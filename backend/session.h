@@ -17,6 +17,7 @@
 #include "shmring/window.h"
 
 struct fgv_figures;
+struct fgv_journal;
 struct fgv_mps;
 struct fgv_session;
 struct fgv_warm;
@@ -28,6 +29,7 @@ struct fgv_sessions {
 	struct fgv_warm *warm;
 	int loop;
 	struct fgv_window layout;
+	struct fgv_journal *journal; /* of their processes; NULL: none */
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */

@@ -2,6 +2,7 @@
 program's next one. No bound here is on time by the clock.
 """
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -26,6 +27,14 @@ def endless(daemon, vm):
     line = program.stdout.readline()
     expect(line == "endless\n", f"no endless kernel: {line!r}")
     return program
+
+
+def is_alive(pid):
+    """Not reaped by whoever got it is as good as gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def expect_running(program):
@@ -100,6 +109,27 @@ def ended_while_held():
     finish(spinner)
 
 
+def daemon_killed():
+    """kill -9 of the daemon while somebody is held: the processes end, and a new one serves."""
+    with backend(VMS) as daemon:
+        programs = [endless(daemon, vm) for vm in VMS]
+        wait_until(lambda: all(figures(daemon, vm)["holds"] > 3 for vm in VMS), "some holds")
+        served = daemon.children()
+        expect(len(served) == 2, f"vGPU processes: {served}")
+        daemon.process.kill()
+        daemon.process.wait()
+        for program in programs:
+            status, _, _ = finish(program)
+            expect(status != 0, "a program without its daemon")
+        journal = daemon.folder / "socket.sessions"
+        expect(journal.exists(), "no journal of the sessions")
+        daemon.launch()
+        expect(not any(is_alive(pid) for pid in served), "a vGPU process without its daemon")
+        expect_verified(daemon.start("one", VECADD), "with the next daemon")
+        daemon.expect_at_rest()
+    expect(not journal.exists(), "the daemon left its journal behind")
+
+
 def off():
     """Without holding the endless kernel keeps the GPU, and the program is ended for that."""
     with backend(VMS, top='hold = "off"; hang = "500ms";') as daemon:
@@ -128,4 +158,4 @@ def hang():
 
 
 main(beside_an_endless_kernel, two_endless_kernels, long_beside_short, alone_is_never_held,
-     ended_while_held, off, hang)
+     ended_while_held, daemon_killed, off, hang)
