@@ -330,4 +330,38 @@ struct fgv_kernel_record {
 	uint32_t name_len;	/* of its name behind that, with a NUL */
 };
 
+/*
+ * What a tensor map is made of: the arguments of cuTensorMapEncodeTiled() and its kin. Of arrays as
+ * much counts as the rank says; all else is zero. Enumerations are CUDA's.
+ */
+#define FGV_TENSOR_RANK_MAX  5
+#define FGV_TENSOR_MAP_BYTES 128
+
+enum fgv_tensor_form {
+	FGV_TENSOR_TILED,	/* box */
+	FGV_TENSOR_IM2COL,	/* lower and upper of each but two dimensions, channels, pixels */
+	FGV_TENSOR_IM2COL_WIDE,	/* lower[0], upper[0], channels, pixels, mode */
+};
+
+struct fgv_tensor_shape {
+	uint32_t form;
+	uint32_t type;
+	uint32_t rank;
+	uint32_t interleave;
+	uint32_t swizzle;
+	uint32_t promotion;
+	uint32_t fill;
+	uint32_t mode;
+	uint64_t address;
+	uint64_t size[FGV_TENSOR_RANK_MAX];
+	uint64_t stride[FGV_TENSOR_RANK_MAX - 1];
+	uint32_t step[FGV_TENSOR_RANK_MAX];
+	uint32_t box[FGV_TENSOR_RANK_MAX];
+	int32_t lower[FGV_TENSOR_RANK_MAX - 2];
+	int32_t upper[FGV_TENSOR_RANK_MAX - 2];
+	uint32_t channels;
+	uint32_t pixels;
+};
+_Static_assert(sizeof(struct fgv_tensor_shape) == 184, "wire");
+
 #endif

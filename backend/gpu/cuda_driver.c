@@ -47,6 +47,7 @@ static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, s
 	FGV_CUDA_SYMBOLS(FIND)
 #undef FIND
 	find_later(library, NAME_OF(cuDeviceGetHostAtomicCapabilities), &driver->host_atomics);
+	find_later(library, NAME_OF(cuTensorMapEncodeIm2colWide), &driver->tensor_im2col_wide);
 	return find(library, "cuEventElapsedTime", &driver->event_elapsed, why, why_len);
 }
 

@@ -51,6 +51,9 @@
 	X(texture_linear_width, cuDeviceGetTexture1DLinearMaxWidth)                                \
 	X(surface_create, cuSurfObjectCreate)                                                      \
 	X(surface_destroy, cuSurfObjectDestroy)                                                    \
+	X(tensor_tiled, cuTensorMapEncodeTiled)                                                    \
+	X(tensor_im2col, cuTensorMapEncodeIm2col)                                                  \
+	X(tensor_replace, cuTensorMapReplaceAddress)                                               \
 	X(module_load, cuModuleLoadDataEx)                                                         \
 	X(module_unload, cuModuleUnload)                                                           \
 	X(module_global, cuModuleGetGlobal)                                                        \
@@ -101,6 +104,8 @@ struct fgv_cuda_driver {
 	CUresult (*event_elapsed)(float *ms, CUevent start, CUevent end);
 	/* NULL with drivers before 13.0. */
 	__typeof__(cuDeviceGetHostAtomicCapabilities) *host_atomics;
+	/* NULL with drivers before 12.8. */
+	__typeof__(cuTensorMapEncodeIm2colWide) *tensor_im2col_wide;
 };
 
 /*

@@ -152,6 +152,9 @@ CUresult fgv_cuda_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 CUresult fgv_cuda_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 			       struct fgv_gpu_stream *stream);
 CUresult fgv_cuda_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
+CUresult fgv_cuda_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
+			     CUtensorMap *map);
+CUresult fgv_cuda_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);
 CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 			       unsigned *capabilities);
 

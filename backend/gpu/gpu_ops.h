@@ -212,6 +212,14 @@ struct fgv_gpu_ops {
 					 unsigned channels, size_t *texels);
 
 	/*
+	 * Tensor maps, which kernels are given by value: no object stands behind one. Of @shape the
+	 * enumerations and the rank are such as there are; the rest is for the driver to judge.
+	 */
+	CUresult (*tensor_map)(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
+			       CUtensorMap *map);
+	CUresult (*tensor_map_replace)(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);
+
+	/*
 	 * What loading @image, with @count variables @placed (see below), would take, or more.
 	 * The device is not asked and takes nothing. Where that can't be told, @log says why.
 	 */

@@ -64,6 +64,9 @@ CUresult fgv_soft_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 CUresult fgv_soft_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 			       struct fgv_gpu_stream *stream);
 CUresult fgv_soft_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
+CUresult fgv_soft_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
+			     CUtensorMap *map);
+CUresult fgv_soft_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);
 CUresult fgv_soft_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 			       unsigned *capabilities);
 

@@ -9,6 +9,7 @@
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/mempool.h"
 #include "frontend/cuda/memory/pitched.h"
+#include "frontend/cuda/memory/tensor.h"
 #include "frontend/cuda/memory/texture.h"
 #include "frontend/cuda/stream/ordered.h"
 #include "tests/unit/test_core.h"
@@ -141,6 +142,38 @@ START_TEST(textures)
 }
 END_TEST
 
+/* The host is asked for a map once, for one that it refuses each time. */
+START_TEST(tensors)
+{
+	struct fgv_tensor_shape shape = {.rank = 2, .address = 4096, .size = {8, 8}};
+	CUtensorMap map;
+
+	for (int i = 0; i < 3; i++) {
+		memset(&map, i, sizeof(map));
+		EXPECT(fgv_tensor_encode(&map, &shape), CUDA_SUCCESS);
+		ck_assert_mem_eq(&map, &shape, sizeof(map));
+	}
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_TENSOR_MAP]), 1);
+	/* More than are remembered: an older one is asked for again, and right. */
+	for (uint64_t i = 0; i < 5000; i++) {
+		shape.address = 4096 + i % 2500 * 16;
+		EXPECT(fgv_tensor_encode(&map, &shape), CUDA_SUCCESS);
+		ck_assert_mem_eq(&map, &shape, sizeof(map));
+	}
+	ck_assert_uint_ge(HOST_GET(requests[FGV_OP_TENSOR_MAP]), 2500);
+	shape.address = 0;
+	HOST_SET(status[FGV_OP_TENSOR_MAP], CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_tensor_encode(&map, &shape), CUDA_ERROR_INVALID_VALUE);
+	HOST_SET(status[FGV_OP_TENSOR_MAP], CUDA_SUCCESS);
+	EXPECT(fgv_tensor_encode(&map, &shape), CUDA_SUCCESS);
+	EXPECT(fgv_tensor_replace(&map, 77), CUDA_SUCCESS);
+	ck_assert_uint_eq(map.opaque[0], 77);
+	shape.rank = FGV_TENSOR_RANK_MAX + 1;
+	EXPECT(fgv_tensor_encode(&map, &shape), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_tensor_replace(NULL, 77), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core_memory");
@@ -151,6 +184,7 @@ int main(void)
 	tcase_add_test(tests, rows);
 	tcase_add_test(tests, pools);
 	tcase_add_test(tests, textures);
+	tcase_add_test(tests, tensors);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);
 }

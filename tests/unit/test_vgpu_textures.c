@@ -1,7 +1,7 @@
 /*
- * A vGPU process and what no honest guest asks of textures and surfaces: enumerations and sizes
- * that there are not, levels and layers beyond those of an array. The session goes on; but where a
- * kernel reads by what is no texture, which is a fault.
+ * A vGPU process and what no honest guest asks of textures, surfaces and tensor maps: enumerations
+ * and sizes that there are not, levels and layers beyond those of an array. The session goes on;
+ * but where a kernel reads by what is no texture, which is a fault.
  */
 #include <check.h>
 #include <cuda.h>
@@ -117,6 +117,74 @@ START_TEST(views_nothing_beyond_an_array)
 }
 END_TEST
 
+static uint32_t make_map(const struct fgv_tensor_shape *shape, uint32_t len)
+{
+	struct {
+		struct fgv_tensor_map_request head;
+		struct fgv_tensor_shape shape;
+	} request = {
+		.head = {.map_off = vgpu.window.arena_off, .map_len = FGV_TENSOR_MAP_BYTES},
+		.shape = *shape,
+	};
+
+	return vgpu_call(&vgpu, 0, FGV_OP_TENSOR_MAP, &request,
+			 (uint32_t)sizeof(request.head) + len, NULL);
+}
+
+/* Enumerations that select something in the driver, and ranks beyond its arrays. */
+START_TEST(makes_no_impossible_map)
+{
+	const struct fgv_tensor_shape right = {
+		.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+		.rank = 3,
+		.size = {64, 8, 8},
+		.stride = {256, 2048},
+		.box = {8, 8, 8},
+		.step = {1, 1, 1},
+	};
+	struct fgv_tensor_shape wrong[9];
+	unsigned count = 0;
+
+	ck_assert_uint_eq(make_map(&right, sizeof(right)), CUDA_SUCCESS);
+	ck_assert_uint_eq(make_map(&right, sizeof(right) - 8), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(make_map(&right, 0), CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		wrong[i] = right;
+	wrong[count++].form = UINT32_MAX;
+	wrong[count++].type = CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B + 1;
+	wrong[count++].rank = 0;
+	wrong[count++].rank = UINT32_MAX;
+	wrong[count++].interleave = CU_TENSOR_MAP_INTERLEAVE_32B + 1;
+	wrong[count++].swizzle = UINT32_MAX;
+	wrong[count++].promotion = UINT32_MAX;
+	wrong[count++].fill = 2;
+	wrong[count++].mode = UINT32_MAX;
+	for (unsigned i = 0; i < count; i++)
+		ck_assert_msg(make_map(&wrong[i], sizeof(right)) == CUDA_ERROR_INVALID_VALUE,
+			      "map %u", i);
+}
+END_TEST
+
+/* Another address for what never was a map. */
+START_TEST(moves_no_noise)
+{
+	struct {
+		struct fgv_tensor_map_replace_request head;
+		uint8_t old[FGV_TENSOR_MAP_BYTES];
+	} request = {.head = {.map_off = vgpu.window.arena_off, .map_len = FGV_TENSOR_MAP_BYTES}};
+
+	for (int i = 0; i < 256; i += 85) {
+		memset(request.old, i, sizeof(request.old));
+		ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_TENSOR_MAP_REPLACE, &request,
+					    sizeof(request), NULL),
+				  CUDA_ERROR_INVALID_VALUE);
+	}
+	ck_assert_uint_eq(
+		vgpu_call(&vgpu, 0, FGV_OP_TENSOR_MAP_REPLACE, &request, sizeof(request) - 1, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 /* What a kernel gets for a texture that is none: the number of nothing, or of what has gone. */
 static uint64_t wrong_number(int which)
 {
@@ -176,6 +244,8 @@ int main(void)
 	tcase_set_timeout(tests, 120);
 	tcase_add_test(tests, makes_no_impossible_texture);
 	tcase_add_test(tests, views_nothing_beyond_an_array);
+	tcase_add_test(tests, makes_no_impossible_map);
+	tcase_add_test(tests, moves_no_noise);
 	suite_add_tcase(suite, tests);
 	tcase_set_timeout(faults, 120);
 	tcase_add_loop_test(faults, reads_by_no_texture, 0, 7);
