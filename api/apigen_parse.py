@@ -16,7 +16,8 @@ ARRAY_MAX = 64
 
 SCALARS = {"u32": ("uint32_t", 4), "u64": ("uint64_t", 8), "i32": ("int32_t", 4),
            "f32": ("float", 4)}
-HANDLES = ("module", "function", "stream", "event", "array", "texture", "graph")
+HANDLES = ("module", "function", "stream", "event", "array", "texture", "graph",
+           "memory")
 OPTIONAL = ("stream", "array")  # 0 names none, and is not looked up
 SPANS = ("source", "sink")
 TYPES = (*SCALARS, *HANDLES, *SPANS, "bytes")

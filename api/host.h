@@ -38,8 +38,9 @@ enum fgv_kind {
 	FGV_KIND_ARRAY,	  /* also one with mipmap levels */
 	FGV_KIND_TEXTURE, /* an object by which kernels reach a texture or a surface */
 	FGV_KIND_GRAPH,	  /* ready to be launched */
+	FGV_KIND_MEMORY,  /* device memory without an address */
 };
-#define FGV_KINDS (FGV_KIND_GRAPH + 1)
+#define FGV_KINDS (FGV_KIND_MEMORY + 1)
 
 /*
  * A request in progress. The caller of fgv_dispatch fills in all but violation; the

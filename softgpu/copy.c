@@ -49,7 +49,7 @@ CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes)
 
 	if (fault != CUDA_SUCCESS)
 		return fault;
-	return fgv_softgpu_host_add(&gpu->memory, (uint64_t)(uintptr_t)base, bytes);
+	return fgv_softgpu_host_add(&gpu->memory, (uint64_t)(uintptr_t)base, bytes, false);
 }
 
 CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)

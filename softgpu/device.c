@@ -23,6 +23,8 @@ static CUresult start(struct softgpu *gpu)
 					 gpu->config.memory_bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
+	fgv_softgpu_space_init(&gpu->space, gpu->config.va_base + gpu->config.memory_bytes,
+			       gpu->config.va_base + gpu->config.va_bytes);
 	result = fgv_workers_start(gpu);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -70,6 +72,7 @@ void softgpu_destroy(struct softgpu *gpu)
 		fgv_engine_leave(&gpu->config.engine);
 	fgv_softgpu_system_fini(&gpu->system);
 	fgv_textures_fini(&gpu->textures);
+	fgv_softgpu_space_fini(&gpu->space);
 	fgv_softgpu_memory_fini(&gpu->memory);
 	if (gpu->completion_fd >= 0)
 		close(gpu->completion_fd);
@@ -133,6 +136,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
 	{CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
 	{CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+	{CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
 	{CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
 	{CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 1 << 27},
 	{CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},

@@ -16,6 +16,7 @@
 #include "softgpu/memory.h"
 #include "softgpu/room.h"
 #include "softgpu/softgpu.h"
+#include "softgpu/space.h"
 #include "softgpu/texture.h"
 #include "softgpu/system.h"
 
@@ -63,6 +64,7 @@ enum command_kind {
 	COMMAND_FILL,
 	COMMAND_RECORD,
 	COMMAND_FREE,
+	COMMAND_UNMAP,
 	COMMAND_UNLOAD,
 	COMMAND_DROP_EVENT
 };
@@ -111,6 +113,10 @@ struct command {
 		struct softgpu_event *event;
 		struct softgpu_module *module;
 		uint64_t address;
+		struct {
+			uint64_t address;
+			uint64_t bytes;
+		} unmap;
 	};
 	_Alignas(64) uint8_t param[]; /* of a launch, or what a copy keeps */
 };
@@ -145,6 +151,7 @@ struct softgpu {
 	struct softgpu_config config;
 	char name[64];
 	struct memory memory;
+	struct space space;
 	struct textures textures;
 	struct softgpu_system system;
 	unsigned workers_count; /* the executor is worker 0 */
@@ -199,6 +206,8 @@ CUresult fgv_queue_start(struct softgpu *gpu);
 void fgv_queue_stop(struct softgpu *gpu);
 /* The sticky fault, or CUDA_SUCCESS. */
 CUresult fgv_queue_fault(const struct softgpu *gpu);
+/* Waits until the command with this number is done. */
+void fgv_queue_wait(struct softgpu *gpu, uint64_t number);
 /* Waits until all that gives memory back is done. */
 void fgv_queue_wait_frees(struct softgpu *gpu);
 

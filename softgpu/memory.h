@@ -39,6 +39,7 @@ struct memory {
 	struct host_range {
 		uint64_t base;
 		uint64_t bytes;
+		bool joins; /* is one with those of this kind that it touches */
 	} * host; /* by base */
 	size_t host_count;
 };
@@ -66,9 +67,9 @@ CUresult fgv_softgpu_memory_alloc(struct memory *memory, uint64_t bytes, uint64_
  */
 CUresult fgv_softgpu_memory_retire(struct memory *memory, uint64_t address);
 void fgv_softgpu_memory_free(struct memory *memory, uint64_t address);
-CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes);
+CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes, bool joins);
 CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base);
-/* The registered range that @address lies in. */
+/* The registered range that @address lies in, with those that it joins. */
 bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range);
 /* Is [address, address + bytes) inside one allocation or registered range? */
 bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes);

@@ -28,7 +28,7 @@ static size_t find_index(const struct memory *memory, uint64_t address)
 	return lo;
 }
 
-CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes)
+CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes, bool joins)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t i;
@@ -44,7 +44,7 @@ CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t byt
 	} else {
 		memmove(memory->host + i + 1, memory->host + i,
 			(memory->host_count - i) * sizeof(*memory->host));
-		memory->host[i] = (struct host_range){base, bytes};
+		memory->host[i] = (struct host_range){base, bytes, joins};
 		memory->host_count++;
 	}
 	pthread_rwlock_unlock(&memory->host_lock);
@@ -68,6 +68,24 @@ CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base)
 	return result;
 }
 
+static bool are_joined(const struct host_range *before, const struct host_range *after)
+{
+	return before->joins && after->joins && before->base + before->bytes == after->base;
+}
+
+/* The ranges that number @i is one with. */
+static struct host_range join(const struct memory *memory, size_t i)
+{
+	const struct host_range *first = &memory->host[i], *last = first;
+
+	while (first > memory->host && are_joined(first - 1, first))
+		first--;
+	while (last + 1 < memory->host + memory->host_count && are_joined(last, last + 1))
+		last++;
+	return (struct host_range){first->base, last->base + last->bytes - first->base,
+				   first->joins};
+}
+
 bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range)
 {
 	bool found = false;
@@ -76,7 +94,7 @@ bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_
 	pthread_rwlock_rdlock(&memory->host_lock);
 	i = find_index(memory, address);
 	if (i < memory->host_count && memory->host[i].base <= address) {
-		*range = memory->host[i];
+		*range = join(memory, i);
 		found = true;
 	}
 	pthread_rwlock_unlock(&memory->host_lock);

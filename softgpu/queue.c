@@ -70,6 +70,11 @@ static void wait_for(const struct softgpu *gpu, uint64_t number)
 		nanosleep(&pause, NULL);
 }
 
+void fgv_queue_wait(struct softgpu *gpu, uint64_t number)
+{
+	wait_for(gpu, number);
+}
+
 void fgv_queue_wait_frees(struct softgpu *gpu)
 {
 	wait_for(gpu, gpu->last_free);
@@ -142,6 +147,9 @@ static void run_command(struct softgpu *gpu, struct command *command)
 		break;
 	case COMMAND_FREE:
 		fgv_softgpu_memory_free(&gpu->memory, command->address);
+		break;
+	case COMMAND_UNMAP:
+		fgv_softgpu_space_hide(&gpu->memory, command->unmap.address, command->unmap.bytes);
 		break;
 	case COMMAND_UNLOAD:
 		fgv_module_destroy(command->module);

@@ -31,11 +31,13 @@ struct softgpu_function;
 struct softgpu_stream;
 struct softgpu_event;
 struct softgpu_array;
+struct softgpu_chunk; /* memory without an address */
 
 struct softgpu_config {
 	int ordinal;	       /* device number, shown in the name and the PCI id */
 	uint64_t va_base;      /* device addresses start here, the same in every process */
 	uint64_t memory_bytes; /* device memory; addresses are in [va_base, va_base + this) */
+	uint64_t va_bytes;     /* behind those, up to va_base + this, there is room to map; or 0 */
 	unsigned workers;      /* threads that run blocks, 0: one per available processor */
 	uint64_t room_bytes;   /* that blocks may run in at once, 0: as many as are usual */
 	struct softgpu_engine engine; /* stays the caller's */
@@ -63,6 +65,29 @@ CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes);
  * for their next turn, in which they stop. So the memory may go afterwards.
  */
 CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
+
+/*
+ * Memory and addresses apart: chunks of memory, which are zero, and their parts mapped at addresses
+ * that are reserved. Sizes, offsets and addresses are multiples of SOFTGPU_CHUNK_GRANULE; that all
+ * lies where it should is the caller's affair.
+ *
+ * Kernels and copies see a mapping from softgpu_show() on until it is retired, and retiring is
+ * queued as a free is. softgpu_unmap() comes once that command is done, or is due, as after a
+ * fault: otherwise it would wait for all that was queued before.
+ */
+#define SOFTGPU_CHUNK_GRANULE (2ull << 20)
+CUresult softgpu_reserve(struct softgpu *gpu, uint64_t bytes, uint64_t alignment, uint64_t hint,
+			 uint64_t *address);
+void softgpu_unreserve(struct softgpu *gpu, uint64_t address);
+CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgpu_chunk **chunk);
+/* What is mapped of it stays. */
+void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk);
+CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
+		     const struct softgpu_chunk *chunk);
+/* All mappings from @address on for @bytes. */
+CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes);
+CUresult softgpu_retire(struct softgpu *gpu, uint64_t address);
+void softgpu_unmap(struct softgpu *gpu, uint64_t address);
 
 /*
  * A module from the text of @count PTX images (linked as one program where there

@@ -29,6 +29,14 @@
 	X(mem_alloc, cuMemAlloc)                                                                   \
 	X(mem_free, cuMemFree)                                                                     \
 	X(mem_info, cuMemGetInfo)                                                                  \
+	X(memory_granularity, cuMemGetAllocationGranularity)                                       \
+	X(address_reserve, cuMemAddressReserve)                                                    \
+	X(address_free, cuMemAddressFree)                                                          \
+	X(memory_create, cuMemCreate)                                                              \
+	X(memory_release, cuMemRelease)                                                            \
+	X(memory_map, cuMemMap)                                                                    \
+	X(memory_unmap, cuMemUnmap)                                                                \
+	X(memory_access, cuMemSetAccess)                                                           \
 	X(host_register, cuMemHostRegister)                                                        \
 	X(host_unregister, cuMemHostUnregister)                                                    \
 	X(copy_in, cuMemcpyHtoDAsync)                                                              \

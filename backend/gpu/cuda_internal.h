@@ -152,6 +152,19 @@ CUresult fgv_cuda_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 CUresult fgv_cuda_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 			       struct fgv_gpu_stream *stream);
 CUresult fgv_cuda_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
+CUresult fgv_cuda_memory_granularity(struct fgv_gpu *gpu, CUmemAllocationGranularity_flags option,
+				     size_t *bytes);
+CUresult fgv_cuda_address_reserve(struct fgv_gpu *gpu, uint64_t bytes, uint64_t alignment,
+				  uint64_t hint, uint64_t *address);
+CUresult fgv_cuda_address_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+CUresult fgv_cuda_memory_create(struct fgv_gpu *gpu, uint64_t bytes,
+				struct fgv_gpu_memory **memory);
+CUresult fgv_cuda_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory);
+CUresult fgv_cuda_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
+			     struct fgv_gpu_memory *memory);
+CUresult fgv_cuda_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+				CUmemAccess_flags flags);
+CUresult fgv_cuda_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_cuda_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
 			     CUtensorMap *map);
 CUresult fgv_cuda_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);

@@ -27,6 +27,7 @@ struct fgv_gpu_module;
 struct fgv_gpu_function;
 struct fgv_gpu_fence;
 struct fgv_gpu_graph; /* ready to be launched */
+struct fgv_gpu_memory; /* without an address */
 
 /* Which device, and how it is opened. */
 struct fgv_gpu_config {
@@ -147,6 +148,34 @@ struct fgv_gpu_ops {
 	void (*reclaim)(struct fgv_gpu *gpu);
 	CUresult (*mem_info)(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_t *total_bytes);
 	void (*costs)(struct fgv_gpu *gpu, struct fgv_gpu_costs *costs);
+	/*
+	 * Memory and addresses apart. All sizes and addresses are multiples of the granularity;
+	 * what is mapped lies in one reservation, where nothing else is mapped, and whoever unmaps,
+	 * frees and releases names what was mapped, reserved and made, when nothing needs it.
+	 */
+	CUresult (*memory_granularity)(struct fgv_gpu *gpu, CUmemAllocationGranularity_flags option,
+				       size_t *bytes);
+	/* @alignment: a power of two, or 0 for the usual; @hint: where it would be welcome, or 0.
+	 */
+	CUresult (*address_reserve)(struct fgv_gpu *gpu, uint64_t bytes, uint64_t alignment,
+				    uint64_t hint, uint64_t *address);
+	CUresult (*address_free)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+	/* All bytes are zero. */
+	CUresult (*memory_create)(struct fgv_gpu *gpu, uint64_t bytes,
+				  struct fgv_gpu_memory **memory);
+	CUresult (*memory_release)(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory);
+	/* Nothing may use it there until memory_access() says so. */
+	CUresult (*memory_map)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			       uint64_t offset, struct fgv_gpu_memory *memory);
+	CUresult (*memory_access)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+				  CUmemAccess_flags flags);
+	/*
+	 * Unmapping in two steps: the first is queued behind all work that there is, and may be
+	 * NULL; the second comes once a fence behind that has passed, or the GPU has failed.
+	 */
+	CUresult (*memory_retire)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+	CUresult (*memory_unmap)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+
 	/*
 	 * Makes memory of this process fit for copies that are truly asynchronous, and lets
 	 * kernels use it at its own address. Before it is taken back no work may use it.

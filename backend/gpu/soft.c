@@ -59,6 +59,7 @@ static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 		.ordinal = config->ordinal,
 		.va_base = VA_BASE + VA_DEVICE * (uint64_t)config->ordinal,
 		.memory_bytes = config->soft_memory_bytes,
+		.va_bytes = VA_DEVICE,
 		.engine = config->soft_engine,
 	};
 	CUresult status;
@@ -128,10 +129,13 @@ static CUresult soft_info(struct fgv_gpu *gpu, struct fgv_device_info *info)
 
 static CUresult soft_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address)
 {
-	CUresult status = softgpu_mem_alloc(gpu_of(gpu), bytes, address);
+	struct soft *soft = (struct soft *)gpu;
+	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (bytes <= fgv_soft_left(soft))
+		status = softgpu_mem_alloc(soft->gpu, bytes, address);
 	if (status == CUDA_SUCCESS)
-		((struct soft *)gpu)->used_bytes += bytes;
+		soft->used_bytes += bytes;
 	return status;
 }
 
@@ -157,7 +161,7 @@ static CUresult soft_mem_info(struct fgv_gpu *gpu, uint64_t *free_bytes, uint64_
 	struct soft *soft = (struct soft *)gpu;
 
 	*total_bytes = soft->memory_bytes;
-	*free_bytes = soft->memory_bytes - fgv_min_u64(soft->used_bytes, soft->memory_bytes);
+	*free_bytes = fgv_soft_left(soft);
 	return CUDA_SUCCESS;
 }
 
@@ -488,6 +492,15 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.reclaim = soft_reclaim,
 	.mem_info = soft_mem_info,
 	.costs = soft_costs,
+	.memory_granularity = fgv_soft_memory_granularity,
+	.address_reserve = fgv_soft_address_reserve,
+	.address_free = fgv_soft_address_free,
+	.memory_create = fgv_soft_memory_create,
+	.memory_release = fgv_soft_memory_release,
+	.memory_map = fgv_soft_memory_map,
+	.memory_access = fgv_soft_memory_access,
+	.memory_retire = fgv_soft_memory_retire,
+	.memory_unmap = fgv_soft_memory_unmap,
 	.host_register = soft_host_register,
 	.host_unregister = soft_host_unregister,
 	.copy_in = soft_copy_in,

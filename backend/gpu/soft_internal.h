@@ -27,6 +27,12 @@ static inline struct softgpu_stream *stream_of(struct fgv_gpu_stream *stream)
 	return (struct softgpu_stream *)stream;
 }
 
+/* Bytes of memory that neither allocations nor chunks have. */
+static inline uint64_t fgv_soft_left(const struct soft *soft)
+{
+	return soft->used_bytes < soft->memory_bytes ? soft->memory_bytes - soft->used_bytes : 0;
+}
+
 /* The rows of the table that live in other files. */
 CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
@@ -64,6 +70,20 @@ CUresult fgv_soft_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 CUresult fgv_soft_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 			       struct fgv_gpu_stream *stream);
 CUresult fgv_soft_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph);
+CUresult fgv_soft_memory_granularity(struct fgv_gpu *gpu, CUmemAllocationGranularity_flags option,
+				     size_t *bytes);
+CUresult fgv_soft_address_reserve(struct fgv_gpu *gpu, uint64_t bytes, uint64_t alignment,
+				  uint64_t hint, uint64_t *address);
+CUresult fgv_soft_address_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes,
+				struct fgv_gpu_memory **memory);
+CUresult fgv_soft_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory);
+CUresult fgv_soft_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
+			     struct fgv_gpu_memory *memory);
+CUresult fgv_soft_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+				CUmemAccess_flags flags);
+CUresult fgv_soft_memory_retire(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+CUresult fgv_soft_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_soft_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
 			     CUtensorMap *map);
 CUresult fgv_soft_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);

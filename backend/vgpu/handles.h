@@ -26,6 +26,7 @@
 #define FGV_ARRAYS_MAX	  65536
 #define FGV_TEXTURES_MAX  65536
 #define FGV_GRAPHS_MAX	  16384
+#define FGV_MEMORIES_MAX  131072
 
 struct fgv_object {
 	enum fgv_kind kind;
@@ -60,6 +61,10 @@ struct fgv_object {
 			bool is_surface;
 		} texture;
 		struct fgv_graph *graph;
+		struct {
+			struct fgv_gpu_memory *gpu;
+			uint64_t bytes;
+		} memory;
 	};
 	bool is_own;	  /* its handle is the guest's own */
 	bool is_blocking; /* a stream that waits for the legacy one */

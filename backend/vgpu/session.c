@@ -38,6 +38,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_mapped_init(&session->mapped);
 	fgv_batch_init(&session->batch, session->setup.batching);
 	fgv_errands_init(session);
+	fgv_vmem_init(&session->vmem);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);
@@ -87,7 +88,8 @@ static bool goes_with_another(const struct fgv_object *object)
 static void remove_all(struct fgv_session *session)
 {
 	static const enum fgv_kind kinds[] = {FGV_KIND_GRAPH,  FGV_KIND_MODULE,	 FGV_KIND_EVENT,
-					      FGV_KIND_STREAM, FGV_KIND_TEXTURE, FGV_KIND_ARRAY};
+					      FGV_KIND_STREAM, FGV_KIND_TEXTURE, FGV_KIND_ARRAY,
+					      FGV_KIND_MEMORY};
 	struct fgv_object *object;
 
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(kinds); i++) {
@@ -108,6 +110,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_waits_fini(session);
 	fgv_loans_fini(session);
 	fgv_batch_fini(session);
+	fgv_vmem_fini(session);
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);
@@ -173,6 +176,8 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 						 object->texture.is_surface);
 	case FGV_KIND_GRAPH:
 		return fgv_graph_destroy(session, object->graph);
+	case FGV_KIND_MEMORY:
+		return gpu->ops->memory_release(gpu, object->memory.gpu);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }
@@ -296,6 +301,21 @@ CUresult fgv_session_await_unmapping(struct fgv_session *session, const struct f
 					       .fence = fence,
 					       .covers = session->gate.submitted,
 					       .range = range,
+				       });
+	return FGV_PENDING;
+}
+
+CUresult fgv_session_await_leaving(struct fgv_session *session, const struct fgv_request *request,
+				   struct fgv_gpu_fence *fence, uint64_t address, uint64_t bytes)
+{
+	fgv_waits_add(&session->waits, &(struct fgv_wait){
+					       .lane = request->lane,
+					       .call = request->call,
+					       .op = request->op,
+					       .fence = fence,
+					       .covers = session->gate.submitted,
+					       .leaving = address,
+					       .leaving_bytes = bytes,
 				       });
 	return FGV_PENDING;
 }

@@ -22,6 +22,7 @@
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
 #include "backend/vgpu/sandbox/sandbox.h"
+#include "backend/vgpu/vmem.h"
 #include "backend/vgpu/stall.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
@@ -62,6 +63,7 @@ struct fgv_session {
 	struct fgv_own own[FGV_OWN_KINDS];
 	struct fgv_quota quota;
 	struct fgv_mapped mapped;
+	struct fgv_vmem vmem;
 	struct fgv_waits waits;
 	struct fgv_loans loans;
 	struct fgv_gate gate;
@@ -155,5 +157,8 @@ CUresult fgv_session_await_event(struct fgv_session *session, const struct fgv_r
 /* The same for the end of all work, with which @range goes. Takes over both. */
 CUresult fgv_session_await_unmapping(struct fgv_session *session, const struct fgv_request *request,
 				     struct fgv_gpu_fence *fence, struct fgv_mapped_range *range);
+/* And with which the mappings at [@address, @address + @bytes) go, which are leaving. */
+CUresult fgv_session_await_leaving(struct fgv_session *session, const struct fgv_request *request,
+				   struct fgv_gpu_fence *fence, uint64_t address, uint64_t bytes);
 
 #endif

@@ -83,6 +83,19 @@ bool fgv_waits_are_late(const struct fgv_waits *waits)
 	return true;
 }
 
+/* What the GPU says of that counts where all else is well. */
+static void unmap_leaving(struct fgv_session *session, struct fgv_wait *wait)
+{
+	CUresult status;
+
+	if (!wait->leaving_bytes)
+		return;
+	status = fgv_vmem_unmap(session, wait->leaving, wait->leaving_bytes);
+	wait->leaving_bytes = 0;
+	if (wait->status == CUDA_SUCCESS)
+		wait->status = status;
+}
+
 /* It waits for nothing any more. */
 static void release(struct fgv_session *session, struct fgv_wait *wait)
 {
@@ -93,6 +106,7 @@ static void release(struct fgv_session *session, struct fgv_wait *wait)
 		fgv_session_put(session, wait->event);
 	if (wait->range)
 		fgv_mapped_drop(wait->range, session->gpu);
+	unmap_leaving(session, wait);
 	wait->fence = NULL;
 	wait->event = NULL;
 	wait->range = NULL;
@@ -125,6 +139,7 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns,
 		       session->waits.slept);
 	fgv_gate_finished(session, wait->covers);
+	unmap_leaving(session, wait);
 	return true;
 }
 

@@ -24,6 +24,8 @@ struct fgv_wait {
 	uint64_t since_ns;		/* for the GPU */
 	uint64_t covers;		/* see fgv_session_await_fence() */
 	struct fgv_mapped_range *range; /* goes once the fence has passed; or NULL */
+	uint64_t leaving;		/* mappings that do so too (vmem.h); or none */
+	uint64_t leaving_bytes;
 	CUresult status;
 	uint32_t reply_len;
 	uint8_t reply[FGV_SLOT_FIRST];

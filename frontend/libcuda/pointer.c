@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "frontend/cuda/memory/pool.h"
+#include "frontend/cuda/memory/vmem.h"
 #include "frontend/libcuda/driver.h"
 
 /* The value of an attribute, and how many bytes of it the program gets. */
@@ -123,10 +124,41 @@ static CUresult describe_rest(CUpointer_attribute attribute, struct value *value
 	}
 }
 
+/* What is otherwise where memory is mapped at reserved addresses. */
+static CUresult describe_mapped(CUpointer_attribute attribute, CUdeviceptr pointer,
+				struct value *value)
+{
+	struct fgv_vmem_view view;
+
+	if (!fgv_vmem_look(pointer, &view))
+		return CUDA_ERROR_NOT_FOUND;
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		set_number(value, view.start);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		set_number(value, view.len);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		set_number(value, view.handle_types);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		set_word(value, (int32_t)view.access);
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_FOUND;
+	}
+}
+
 static CUresult find_value(const struct fgv_pointer *found, CUpointer_attribute attribute,
 			   CUdeviceptr pointer, struct value *value)
 {
-	CUresult res = describe(found, attribute, pointer, value);
+	CUresult res = CUDA_ERROR_NOT_FOUND;
+
+	if (found->range.kind == FGV_RANGE_MAPPED)
+		res = describe_mapped(attribute, pointer, value);
+	if (res == CUDA_ERROR_NOT_FOUND)
+		res = describe(found, attribute, pointer, value);
 
 	return res == CUDA_ERROR_NOT_FOUND ? describe_rest(attribute, value) : res;
 }

@@ -16,12 +16,13 @@
 #include "shmring/window.h"
 
 /* Where programs have nothing, and ThreadSanitizer lets them have something. */
-#define HOST_VA_BASE  0x7e9000000000ull
-#define HOST_MEMORY   (64ull << 20)
-#define HOST_OBJECTS  4096
-#define HOST_LAUNCHES 65536
-#define HOST_LIMITS   16
-#define HOST_OWN      8192 /* objects with handles of the guest's own */
+#define HOST_VA_BASE   0x7e9000000000ull
+#define HOST_MEMORY    (64ull << 20)
+#define HOST_VMEM_BASE (HOST_VA_BASE + (1ull << 30))
+#define HOST_OBJECTS   4096
+#define HOST_LAUNCHES  65536
+#define HOST_LIMITS    16
+#define HOST_OWN       8192 /* objects with handles of the guest's own */
 
 struct fgv_object {
 	int kind;      /* enum fgv_kind + 1; 0: none */
@@ -83,6 +84,7 @@ struct host {
 	int64_t reserved[FGV_OWN_KINDS]; /* in all */
 	int64_t most_reserved;		 /* that they may be; a knob; 0: as many as is liked */
 	uint64_t allocated;
+	uint64_t vmem_reserved;
 	uint64_t misfits[20]; /* given before what is free, from the last on */
 	uint64_t misfit_count;
 	uint8_t *memory;

@@ -3,14 +3,18 @@
  * runtime's reaches them.
  */
 #include <string.h>
+#include <unistd.h>
 
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/box.h"
+#include "frontend/cuda/memory/memcpy.h"
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/mempool.h"
 #include "frontend/cuda/memory/pitched.h"
 #include "frontend/cuda/memory/tensor.h"
 #include "frontend/cuda/memory/texture.h"
+#include "frontend/cuda/memory/vmem.h"
 #include "frontend/cuda/stream/ordered.h"
 #include "tests/unit/test_core.h"
 
@@ -174,6 +178,87 @@ START_TEST(tensors)
 }
 END_TEST
 
+#define UNIT (2u << 20)
+
+static const CUmemAllocationProp device_memory = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+	.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+};
+
+/* A copy may go over mappings side by side, and not beyond the last one. */
+START_TEST(mappings)
+{
+	CUmemGenericAllocationHandle handle;
+	enum fgv_side side;
+	CUdeviceptr address;
+	bool ask = false;
+
+	EXPECT(fgv_vmem_reserve(&address, 4 * UNIT, 0, 0, 0), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_create(&handle, UNIT, &device_memory, 0), CUDA_SUCCESS);
+	for (uint64_t at = 0; at < 3 * UNIT; at += UNIT)
+		EXPECT(fgv_vmem_map(address + at, UNIT, 0, handle, 0), CUDA_SUCCESS);
+	ck_assert(fgv_memcpy_side((void *)address, 3 * UNIT, true, &side, &ask));
+	ck_assert(fgv_memcpy_side((void *)(address + UNIT - 1), 2, true, &side, &ask));
+	ck_assert(!fgv_memcpy_side((void *)address, 3 * UNIT + 1, true, &side, &ask));
+	ck_assert(!fgv_memcpy_side((void *)address, SIZE_MAX, true, &side, &ask));
+	ck_assert(!ask);
+	EXPECT(fgv_vmem_unmap(address, UNIT / 2), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_vmem_unmap(address + UNIT, UNIT), CUDA_SUCCESS);
+	ck_assert(fgv_memcpy_side((void *)address, UNIT, true, &side, &ask));
+	ck_assert(!fgv_memcpy_side((void *)address, UNIT + 1, true, &side, &ask));
+	EXPECT(fgv_vmem_unmap(address, 3 * UNIT), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_vmem_unmap(address, UNIT), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_unmap(address + 2 * UNIT, UNIT), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_free(address, UNIT), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_vmem_free(address, 4 * UNIT), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_release(handle), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_release(handle), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+static uint64_t released(void)
+{
+	EXPECT(fgv_context_synchronize(), CUDA_SUCCESS);
+	return HOST_GET(requests[FGV_OP_MEMORY_RELEASE]);
+}
+
+/* Memory stays for whoever has a handle, a mapping or a descriptor of it, and no longer. */
+START_TEST(descriptors)
+{
+	CUmemGenericAllocationHandle handle, other, imported;
+	CUmemAllocationProp plain = device_memory;
+	const CUmemAllocationHandleType type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	int fd, copy, pipes[2];
+
+	EXPECT(fgv_vmem_create(&handle, UNIT, &device_memory, 0), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_export(&fd, handle, type, 0), CUDA_SUCCESS);
+	copy = dup(fd);
+	close(fd);
+	EXPECT(fgv_vmem_release(handle), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_get_prop(&plain, handle), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(released(), 0);
+	EXPECT(fgv_vmem_import(&imported, (void *)(intptr_t)copy, type), CUDA_SUCCESS);
+	EXPECT(fgv_vmem_release(imported), CUDA_SUCCESS);
+	ck_assert_uint_eq(released(), 0);
+	close(copy);
+	plain = device_memory;
+	plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	EXPECT(fgv_vmem_create(&other, UNIT, &plain, 0), CUDA_SUCCESS);
+	ck_assert_uint_eq(released(), 1);
+	EXPECT(fgv_vmem_export(&fd, other, type, 0), CUDA_ERROR_INVALID_VALUE);
+	EXPECT(fgv_vmem_release(other), CUDA_SUCCESS);
+	ck_assert_uint_eq(released(), 2);
+	/* Another's, and what is none at all. */
+	ck_assert_int_eq(pipe(pipes), 0);
+	EXPECT(fgv_vmem_import(&imported, (void *)(intptr_t)pipes[0], type),
+	       CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(fgv_vmem_import(&imported, (void *)(intptr_t)-1, type), CUDA_ERROR_INVALID_VALUE);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core_memory");
@@ -185,6 +270,8 @@ int main(void)
 	tcase_add_test(tests, pools);
 	tcase_add_test(tests, textures);
 	tcase_add_test(tests, tensors);
+	tcase_add_test(tests, mappings);
+	tcase_add_test(tests, descriptors);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);
 }

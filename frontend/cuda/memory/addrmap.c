@@ -164,6 +164,27 @@ static bool find_again(uint64_t start)
 	return range;
 }
 
+/* Whether mappings go on from the end of the one that @view is of until all of a span is covered.
+ */
+static bool are_joined(const struct fgv_range_view *view, uint64_t start, uint64_t len)
+{
+	uint64_t at = view->start + view->len, rest = len - (at - start);
+	struct range *range = NULL;
+
+	if (view->kind != FGV_RANGE_MAPPED)
+		return false;
+	pthread_mutex_lock(&map.mutex);
+	do {
+		range = find_locked(at);
+		if (!range || range->kind != FGV_RANGE_MAPPED)
+			break;
+		at += range->len;
+		rest -= fgv_min_u64(rest, range->len);
+	} while (rest);
+	pthread_mutex_unlock(&map.mutex);
+	return !rest;
+}
+
 enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_range_view *view)
 {
 	if (last.generation != __atomic_load_n(&map.generation, __ATOMIC_RELAXED) ||
@@ -172,7 +193,9 @@ enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_ran
 			return FGV_FIT_UNKNOWN;
 	}
 	*view = last.view;
-	return len <= view->len - (start - view->start) ? FGV_FIT_INSIDE : FGV_FIT_BEYOND;
+	if (len <= view->len - (start - view->start) || are_joined(view, start, len))
+		return FGV_FIT_INSIDE;
+	return FGV_FIT_BEYOND;
 }
 
 static int keep_free(uint64_t base, uint64_t len)

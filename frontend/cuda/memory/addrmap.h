@@ -22,6 +22,7 @@ enum fgv_range_kind {
 	FGV_RANGE_VARIABLE, /* of a module; not for cudaFree */
 	FGV_RANGE_POOLED,   /* cudaMallocAsync (pool.h) */
 	FGV_RANGE_GRAPH,    /* of graphs */
+	FGV_RANGE_MAPPED,   /* cuMemMap (vmem.h); those side by side are one to whoever copies */
 	/* From here on, memory of this process as well (hostmem.h). */
 	FGV_RANGE_PINNED,	    /* cudaHostAlloc */
 	FGV_RANGE_REGISTERED,	    /* cudaHostRegister */
@@ -40,7 +41,7 @@ static inline bool fgv_range_is_managed(enum fgv_range_kind kind)
 }
 
 enum fgv_range_fit {
-	FGV_FIT_INSIDE,	 /* all of it lies in one allocation */
+	FGV_FIT_INSIDE,	 /* all of it lies in one allocation, or in mappings side by side */
 	FGV_FIT_BEYOND,	 /* it starts in one and goes past its end */
 	FGV_FIT_UNKNOWN, /* it starts in none */
 };

@@ -1,0 +1,91 @@
+/*
+ * Memory and addresses apart, on the soft GPU: of its memory, chunks take what allocations leave.
+ * What is mapped may be read and written, or not be touched at all; nothing else is asked of its
+ * pages.
+ */
+#include "backend/gpu/soft_internal.h"
+
+#include <stdlib.h>
+
+CUresult fgv_soft_memory_granularity(struct fgv_gpu *gpu, CUmemAllocationGranularity_flags option,
+				     size_t *bytes)
+{
+	(void)gpu;
+	(void)option;
+	*bytes = SOFTGPU_CHUNK_GRANULE;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_address_reserve(struct fgv_gpu *gpu, uint64_t bytes, uint64_t alignment,
+				  uint64_t hint, uint64_t *address)
+{
+	return softgpu_reserve(gpu_of(gpu), bytes, alignment, hint, address);
+}
+
+CUresult fgv_soft_address_free(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	(void)bytes;
+	softgpu_unreserve(gpu_of(gpu), address);
+	return CUDA_SUCCESS;
+}
+
+/* What the handle stands for. */
+struct fgv_gpu_memory {
+	struct softgpu_chunk *chunk;
+	uint64_t bytes;
+};
+
+CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_gpu_memory **memory)
+{
+	struct soft *soft = (struct soft *)gpu;
+	struct fgv_gpu_memory *made = NULL;
+	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (bytes <= fgv_soft_left(soft))
+		made = calloc(1, sizeof(*made));
+	if (made)
+		status = softgpu_chunk_create(soft->gpu, bytes, &made->chunk);
+	if (status != CUDA_SUCCESS) {
+		free(made);
+		return status;
+	}
+	made->bytes = bytes;
+	soft->used_bytes += bytes;
+	*memory = made;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory)
+{
+	softgpu_chunk_destroy(gpu_of(gpu), memory->chunk);
+	((struct soft *)gpu)->used_bytes -= memory->bytes;
+	free(memory);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
+			     struct fgv_gpu_memory *memory)
+{
+	return softgpu_map(gpu_of(gpu), address, bytes, offset, memory->chunk);
+}
+
+CUresult fgv_soft_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+				CUmemAccess_flags flags)
+{
+	if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return softgpu_show(gpu_of(gpu), address, bytes);
+}
+
+CUresult fgv_soft_memory_retire(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	(void)bytes;
+	return softgpu_retire(gpu_of(gpu), address);
+}
+
+CUresult fgv_soft_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	(void)bytes;
+	softgpu_unmap(gpu_of(gpu), address);
+	return CUDA_SUCCESS;
+}

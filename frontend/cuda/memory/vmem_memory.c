@@ -1,0 +1,412 @@
+/*
+ * Memory without an address. A handle is the host's number, which the program may hold several
+ * times; mappings and open descriptors are uses, which keep the memory as well.
+ *
+ * A descriptor is the reading end of a pipe that nobody writes to. It is known again by its inode,
+ * whichever way it went, and this process's end says when nobody has it any more.
+ */
+#define _GNU_SOURCE
+#include "frontend/cuda/memory/vmem_priv.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
+#include "frontend/cuda/module/ptrhash.h"
+
+struct fgv_vmem_memory {
+	uint32_t handle;
+	unsigned handles; /* that the program holds */
+	unsigned uses;
+	CUmemAllocationProp prop;
+};
+
+/* Memory for which a descriptor is open. */
+struct shared {
+	LIST_ENTRY(shared) link;
+	struct fgv_vmem_memory *memory;
+	int end_fd;
+	dev_t device;
+	ino_t inode;
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	struct fgv_ptrhash memories; /* by handle */
+	LIST_HEAD(shared_list, shared) shared;
+	uint64_t granularity[2]; /* by CUmemAllocationGranularity_flags; 0: not known yet */
+} vmem = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void *key_of(CUmemGenericAllocationHandle handle)
+{
+	return (void *)(uintptr_t)handle;
+}
+
+/* One that the program holds. */
+static struct fgv_vmem_memory *find_locked(CUmemGenericAllocationHandle handle)
+{
+	struct fgv_vmem_memory *found =
+		handle ? fgv_ptrhash_find(&vmem.memories, key_of(handle)) : NULL;
+
+	return found && found->handles ? found : NULL;
+}
+
+/* Once nobody has it, it is forgotten here, and the caller's to release. */
+static bool is_over_locked(struct fgv_vmem_memory *memory)
+{
+	if (memory->handles || memory->uses)
+		return false;
+	fgv_ptrhash_remove(&vmem.memories, key_of(memory->handle));
+	return true;
+}
+
+static void release(struct fgv_lane *lane, struct fgv_vmem_memory *memory)
+{
+	fgv_post_memory_release(lane, memory->handle);
+	free(memory);
+}
+
+struct fgv_vmem_memory *fgv_vmem_get(CUmemGenericAllocationHandle handle)
+{
+	struct fgv_vmem_memory *found;
+
+	pthread_mutex_lock(&vmem.mutex);
+	found = find_locked(handle);
+	if (found)
+		found->uses++;
+	pthread_mutex_unlock(&vmem.mutex);
+	return found;
+}
+
+void fgv_vmem_put(struct fgv_lane *lane, struct fgv_vmem_memory *memory)
+{
+	bool is_over;
+
+	pthread_mutex_lock(&vmem.mutex);
+	memory->uses--;
+	is_over = is_over_locked(memory);
+	pthread_mutex_unlock(&vmem.mutex);
+	if (is_over)
+		release(lane, memory);
+}
+
+uint32_t fgv_vmem_host_handle(const struct fgv_vmem_memory *memory)
+{
+	return memory->handle;
+}
+
+unsigned fgv_vmem_handle_types(const struct fgv_vmem_memory *memory)
+{
+	return (unsigned)memory->prop.requestedHandleTypes;
+}
+
+CUmemGenericAllocationHandle fgv_vmem_add_handle(struct fgv_vmem_memory *memory)
+{
+	pthread_mutex_lock(&vmem.mutex);
+	memory->handles++;
+	pthread_mutex_unlock(&vmem.mutex);
+	return memory->handle;
+}
+
+/* --- Making it --- */
+
+CUresult fgv_vmem_check_location(const CUmemLocation *location)
+{
+	const struct fgv_device_info *info;
+
+	switch ((int)location->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return fgv_context_find_device(location->id, &info);
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return FGV_UNSUPPORTED("virtual memory of the host");
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult check_prop(const CUmemAllocationProp *prop)
+{
+	const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 |
+			       CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
+	unsigned types = prop ? (unsigned)prop->requestedHandleTypes : 0;
+
+	if (!prop || (types & ~known) || prop->win32HandleMetaData)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return prop->type == CU_MEM_ALLOCATION_TYPE_MANAGED
+			       ? FGV_UNSUPPORTED("managed virtual memory")
+			       : CUDA_ERROR_INVALID_VALUE;
+	if (types & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return FGV_UNSUPPORTED("handles of memory other than descriptors");
+	if (prop->allocFlags.gpuDirectRDMACapable)
+		return FGV_UNSUPPORTED("virtual memory for GPUDirect RDMA");
+	if (prop->allocFlags.usage)
+		return FGV_UNSUPPORTED("memory for sparse arrays");
+	return fgv_vmem_check_location(&prop->location);
+}
+
+static CUresult ask_granularity(struct fgv_lane *lane, unsigned option, uint64_t *bytes)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	*bytes = __atomic_load_n(&vmem.granularity[option], __ATOMIC_RELAXED);
+	if (!*bytes) {
+		res = fgv_call_memory_granularity(lane, option, bytes);
+		if (!res)
+			__atomic_store_n(&vmem.granularity[option], *bytes, __ATOMIC_RELAXED);
+	}
+	return res;
+}
+
+CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
+			      CUmemAllocationGranularity_flags option)
+{
+	struct fgv_lane *lane;
+	uint64_t found;
+	CUresult res;
+
+	if (!bytes || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = check_prop(prop);
+	if (!res)
+		res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	res = ask_granularity(lane, option, &found);
+	fgv_lane_leave(lane);
+	if (!res)
+		*bytes = found;
+	return res;
+}
+
+/* What is not compressed says so. */
+static CUresult keep(uint32_t handle, const CUmemAllocationProp *prop)
+{
+	struct fgv_vmem_memory *made = malloc(sizeof(*made));
+	int err;
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*made = (struct fgv_vmem_memory){.handle = handle, .handles = 1, .prop = *prop};
+	memset(&made->prop.allocFlags, 0, sizeof(made->prop.allocFlags));
+	pthread_mutex_lock(&vmem.mutex);
+	err = fgv_ptrhash_set(&vmem.memories, key_of(handle), made);
+	pthread_mutex_unlock(&vmem.mutex);
+	if (!err)
+		return CUDA_SUCCESS;
+	free(made);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* --- Descriptors --- */
+
+static bool is_closed(const struct shared *shared)
+{
+	struct pollfd end = {.fd = shared->end_fd};
+
+	return poll(&end, 1, 0) == 1 && (end.revents & POLLERR);
+}
+
+/* Takes one out that nobody has any more; or NULL. */
+static struct shared *take_closed(void)
+{
+	struct shared *shared;
+
+	pthread_mutex_lock(&vmem.mutex);
+	LIST_FOREACH(shared, &vmem.shared, link) {
+		if (is_closed(shared))
+			break;
+	}
+	if (shared)
+		LIST_REMOVE(shared, link);
+	pthread_mutex_unlock(&vmem.mutex);
+	return shared;
+}
+
+static void drop_shared(struct fgv_lane *lane, struct shared *shared)
+{
+	close(shared->end_fd);
+	fgv_vmem_put(lane, shared->memory);
+	free(shared);
+}
+
+static void sweep(struct fgv_lane *lane)
+{
+	struct shared *closed;
+
+	while ((closed = take_closed()))
+		drop_shared(lane, closed);
+}
+
+/* A pipe whose writing end is @shared's; its reading end, or -1. */
+static int open_shared(struct shared *shared)
+{
+	struct stat status;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -1;
+	if (fstat(fds[0], &status) < 0) {
+		close(fds[0]);
+		close(fds[1]);
+		return -1;
+	}
+	shared->end_fd = fds[1];
+	shared->device = status.st_dev;
+	shared->inode = status.st_ino;
+	return fds[0];
+}
+
+/* Takes over @memory's use, unless it fails. */
+static CUresult add_shared(struct fgv_vmem_memory *memory, int *fd)
+{
+	struct shared *made = malloc(sizeof(*made));
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->memory = memory;
+	*fd = open_shared(made);
+	if (*fd < 0) {
+		free(made);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	pthread_mutex_lock(&vmem.mutex);
+	LIST_INSERT_HEAD(&vmem.shared, made, link);
+	pthread_mutex_unlock(&vmem.mutex);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_vmem_export(void *shareable, CUmemGenericAllocationHandle handle,
+			 CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct fgv_vmem_memory *memory;
+	struct fgv_lane *lane;
+	CUresult res = CUDA_ERROR_INVALID_VALUE;
+	int fd;
+
+	if (!shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	sweep(lane);
+	res = CUDA_ERROR_INVALID_VALUE;
+	memory = fgv_vmem_get(handle);
+	if (memory && (fgv_vmem_handle_types(memory) & type))
+		res = add_shared(memory, &fd);
+	if (res && memory)
+		fgv_vmem_put(lane, memory);
+	fgv_lane_leave(lane);
+	if (!res)
+		memcpy(shareable, &fd, sizeof(fd));
+	return res;
+}
+
+CUresult fgv_vmem_import(CUmemGenericAllocationHandle *handle, void *shareable,
+			 CUmemAllocationHandleType type)
+{
+	struct shared *shared;
+	struct stat status;
+
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	    fstat((int)(intptr_t)shareable, &status) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmem.mutex);
+	LIST_FOREACH(shared, &vmem.shared, link) {
+		if (shared->device == status.st_dev && shared->inode == status.st_ino)
+			break;
+	}
+	if (shared) {
+		shared->memory->handles++;
+		*handle = shared->memory->handle;
+	}
+	pthread_mutex_unlock(&vmem.mutex);
+	return shared ? CUDA_SUCCESS : FGV_UNSUPPORTED("memory of another process");
+}
+
+/* --- What programs call --- */
+
+static CUresult create_on(struct fgv_lane *lane, uint64_t bytes, const CUmemAllocationProp *prop,
+			  uint32_t *handle)
+{
+	uint64_t granule;
+	CUresult res = ask_granularity(lane, CU_MEM_ALLOC_GRANULARITY_MINIMUM, &granule);
+
+	if (!res && bytes % granule)
+		res = CUDA_ERROR_INVALID_VALUE;
+	if (!res)
+		res = fgv_call_memory_create(lane, bytes, handle);
+	if (res)
+		return res;
+	res = keep(*handle, prop);
+	if (res)
+		fgv_post_memory_release(lane, *handle);
+	return res;
+}
+
+CUresult fgv_vmem_create(CUmemGenericAllocationHandle *handle, size_t bytes,
+			 const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct fgv_lane *lane;
+	uint32_t made;
+	CUresult res;
+
+	if (!handle || !bytes || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = check_prop(prop);
+	if (!res)
+		res = fgv_context_enter(&lane);
+	if (res)
+		return res;
+	sweep(lane);
+	res = create_on(lane, bytes, prop, &made);
+	fgv_lane_leave(lane);
+	if (!res)
+		*handle = made;
+	return res;
+}
+
+CUresult fgv_vmem_release(CUmemGenericAllocationHandle handle)
+{
+	struct fgv_vmem_memory *memory;
+	struct fgv_lane *lane;
+	bool is_over = false;
+	CUresult res = fgv_context_enter(&lane);
+
+	if (res)
+		return res;
+	pthread_mutex_lock(&vmem.mutex);
+	memory = find_locked(handle);
+	if (memory) {
+		memory->handles--;
+		is_over = is_over_locked(memory);
+	}
+	pthread_mutex_unlock(&vmem.mutex);
+	if (is_over)
+		release(lane, memory);
+	sweep(lane);
+	fgv_lane_leave(lane);
+	return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fgv_vmem_get_prop(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+	const struct fgv_vmem_memory *memory;
+
+	if (!prop)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&vmem.mutex);
+	memory = find_locked(handle);
+	if (memory)
+		*prop = memory->prop;
+	pthread_mutex_unlock(&vmem.mutex);
+	return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,293 @@
+/*
+ * Chunks are parts of one file without a name, made with the device: what a process may have of
+ * files and descriptors later does not matter then. Of a chunk that goes the pages go too.
+ * Addresses are reserved by a mapping that nobody may touch, and that takes the place of what is
+ * unmapped.
+ */
+#define _GNU_SOURCE
+#include "softgpu/space.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "softgpu/internal.h"
+
+/* A process may have 65530 mappings altogether. */
+#define MAPPINGS_MAX HOST_RANGES
+
+struct space_range {
+	RB_ENTRY(space_range) node;
+	uint64_t address;
+	uint64_t bytes;
+	/* Of mappings alone: */
+	bool is_shown;
+	uint64_t hidden_by; /* number of the command; 0: none yet */
+};
+
+struct softgpu_chunk {
+	struct space_range *range; /* of the file; its address is an offset */
+};
+
+static int compare(const struct space_range *a, const struct space_range *b)
+{
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+RB_GENERATE_INTERNAL(space_tree, space_range, node, compare, static __attribute__((unused)))
+
+static void *pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+static struct space_range *find(struct space_tree *tree, uint64_t address)
+{
+	struct space_range key = {.address = address};
+
+	return RB_FIND(space_tree, tree, &key);
+}
+
+/* NULL: no memory. */
+static struct space_range *add(struct space_tree *tree, uint64_t address, uint64_t bytes)
+{
+	struct space_range *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return NULL;
+	made->address = address;
+	made->bytes = bytes;
+	RB_INSERT(space_tree, tree, made);
+	return made;
+}
+
+static void forget(struct space_tree *tree, struct space_range *range)
+{
+	RB_REMOVE(space_tree, tree, range);
+	free(range);
+}
+
+static int make_file(uint64_t bytes)
+{
+	int fd = memfd_create("softgpu", MFD_CLOEXEC);
+
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+void fgv_softgpu_space_init(struct space *space, uint64_t base, uint64_t end)
+{
+	*space = (struct space){.base = fgv_align_up(base, SOFTGPU_CHUNK_GRANULE), .end = end};
+	RB_INIT(&space->reservations);
+	RB_INIT(&space->mappings);
+	RB_INIT(&space->chunks);
+	space->fd = space->base < end ? make_file(end - space->base) : -1;
+}
+
+static void forget_all(struct space_tree *tree)
+{
+	struct space_range *range;
+
+	while ((range = RB_MIN(space_tree, tree)))
+		forget(tree, range);
+}
+
+void fgv_softgpu_space_fini(struct space *space)
+{
+	struct space_range *range;
+
+	RB_FOREACH(range, space_tree, &space->reservations) {
+		munmap(pointer(range->address), range->bytes);
+	}
+	forget_all(&space->reservations);
+	forget_all(&space->mappings);
+	forget_all(&space->chunks);
+	if (space->fd > 0)
+		close(space->fd);
+}
+
+/* Whether [@address, @address + @bytes) is nobody's of @tree; *after: where to go on if not. */
+static bool is_free(struct space_tree *tree, uint64_t address, uint64_t bytes, uint64_t *after)
+{
+	struct space_range key = {.address = address}, *next, *before;
+
+	next = RB_NFIND(space_tree, tree, &key);
+	before = next ? RB_PREV(space_tree, tree, next) : RB_MAX(space_tree, tree);
+	if (before && before->address + before->bytes > address) {
+		*after = before->address + before->bytes;
+		return false;
+	}
+	if (next && next->address - address < bytes) {
+		*after = next->address + next->bytes;
+		return false;
+	}
+	return true;
+}
+
+/* The first place from @at on, before @end. */
+static bool find_room(struct space_tree *tree, uint64_t bytes, uint64_t alignment, uint64_t end,
+		      uint64_t *at)
+{
+	while (*at < end) {
+		*at = fgv_align_up(*at, alignment);
+		if (*at >= end || bytes > end - *at)
+			return false;
+		if (is_free(tree, *at, bytes, at))
+			return true;
+	}
+	return false;
+}
+
+static bool find_addresses(struct space *space, uint64_t bytes, uint64_t alignment, uint64_t hint,
+			   uint64_t *at)
+{
+	*at = hint;
+	if (hint >= space->base && hint < space->end && !(hint % alignment) &&
+	    bytes <= space->end - hint && is_free(&space->reservations, hint, bytes, at))
+		return true;
+	*at = space->base;
+	return find_room(&space->reservations, bytes, alignment, space->end, at);
+}
+
+static bool take_addresses(uint64_t address, uint64_t bytes, int fixed)
+{
+	void *got = mmap(pointer(address), bytes, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+
+	if (got != MAP_FAILED && got != pointer(address))
+		munmap(got, bytes);
+	return got == pointer(address);
+}
+
+CUresult softgpu_reserve(struct softgpu *gpu, uint64_t bytes, uint64_t alignment, uint64_t hint,
+			 uint64_t *address)
+{
+	uint64_t at;
+
+	alignment = fgv_max_u64(alignment, SOFTGPU_CHUNK_GRANULE);
+	if (alignment > ADDRESS_LIMIT)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!find_addresses(&gpu->space, bytes, alignment, hint, &at) ||
+	    !take_addresses(at, bytes, MAP_FIXED_NOREPLACE))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!add(&gpu->space.reservations, at, bytes)) {
+		munmap(pointer(at), bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*address = at;
+	return CUDA_SUCCESS;
+}
+
+void softgpu_unreserve(struct softgpu *gpu, uint64_t address)
+{
+	struct space_range *range = find(&gpu->space.reservations, address);
+
+	munmap(pointer(address), range->bytes);
+	forget(&gpu->space.reservations, range);
+}
+
+CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgpu_chunk **chunk)
+{
+	struct space *space = &gpu->space;
+	CUresult fault = fgv_queue_fault(gpu);
+	struct softgpu_chunk *made;
+	uint64_t at = 0;
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	if (space->fd < 0 ||
+	    !find_room(&space->chunks, bytes, SOFTGPU_CHUNK_GRANULE, space->end - space->base, &at))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made = calloc(1, sizeof(*made));
+	if (made)
+		made->range = add(&space->chunks, at, bytes);
+	if (!made || !made->range) {
+		free(made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*chunk = made;
+	return CUDA_SUCCESS;
+}
+
+/* Where the pages can't be given back, nobody gets them again. */
+void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk)
+{
+	struct space *space = &gpu->space;
+
+	if (fallocate(space->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)chunk->range->address, (off_t)chunk->range->bytes) == 0)
+		forget(&space->chunks, chunk->range);
+	free(chunk);
+}
+
+CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
+		     const struct softgpu_chunk *chunk)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	if (gpu->space.mappings_count >= MAPPINGS_MAX || !add(&gpu->space.mappings, address, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gpu->space.mappings_count++;
+	if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 gpu->space.fd, (off_t)(chunk->range->address + offset)) != MAP_FAILED)
+		return CUDA_SUCCESS;
+	softgpu_unmap(gpu, address);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes)
+{
+	CUresult result = fgv_queue_fault(gpu);
+	struct space_range *range = find(&gpu->space.mappings, address);
+	uint64_t end = address + bytes;
+
+	for (; result == CUDA_SUCCESS && range && range->address < end;
+	     range = RB_NEXT(space_tree, &gpu->space.mappings, range)) {
+		if (range->is_shown)
+			continue;
+		result = fgv_softgpu_host_add(&gpu->memory, range->address, range->bytes, true);
+		range->is_shown = result == CUDA_SUCCESS;
+	}
+	return result;
+}
+
+/* Where that fails, what lies there stays, out of everybody's sight. */
+void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t bytes)
+{
+	fgv_softgpu_host_remove(memory, address);
+	take_addresses(address, bytes, MAP_FIXED);
+}
+
+/* Without memory for the command it waits instead. */
+CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
+{
+	struct space_range *range = find(&gpu->space.mappings, address);
+	struct command *command = fgv_queue_new(COMMAND_UNMAP, 0);
+
+	if (!command) {
+		fgv_queue_wait(gpu, gpu->submitted);
+		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes);
+		return CUDA_SUCCESS;
+	}
+	command->unmap.address = address;
+	command->unmap.bytes = range->bytes;
+	fgv_queue_submit(gpu, command, NULL);
+	range->hidden_by = gpu->submitted;
+	return CUDA_SUCCESS;
+}
+
+void softgpu_unmap(struct softgpu *gpu, uint64_t address)
+{
+	struct space_range *range = find(&gpu->space.mappings, address);
+
+	fgv_queue_wait(gpu, range->hidden_by);
+	forget(&gpu->space.mappings, range);
+	gpu->space.mappings_count--;
+}
