@@ -364,4 +364,15 @@ struct fgv_tensor_shape {
 };
 _Static_assert(sizeof(struct fgv_tensor_shape) == 184, "wire");
 
+/* One of the parts that operation link puts together. */
+struct fgv_link_input {
+	uint32_t type;		/* a CUjitInputType */
+	uint32_t name_len;	/* without the NUL, as is the data's */
+	uint64_t data_len;
+};
+_Static_assert(sizeof(struct fgv_link_input) == 16, "wire");
+
+#define FGV_LINK_INPUTS_MAX  8192
+#define FGV_LINK_OPTIONS_MAX 16
+
 #endif

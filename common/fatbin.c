@@ -132,3 +132,41 @@ int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
 	*at += head.head_len + head.payload_len;
 	return 1;
 }
+
+size_t fgv_fatbin_wrap(void *to, unsigned kind, unsigned sm, const void *data, size_t len)
+{
+	const struct entry_head entry = {
+		.kind = (uint16_t)kind,
+		.head_len = sizeof(entry),
+		.payload_len = len,
+		.sm = sm,
+	};
+	const struct container_head head = {
+		.magic = CONTAINER_MAGIC,
+		.version = CONTAINER_VERSION,
+		.head_len = sizeof(head),
+		.len = sizeof(entry) + len,
+	};
+	uint8_t *at = to;
+
+	if (to) {
+		memcpy(at, &head, sizeof(head));
+		memcpy(at + sizeof(head), &entry, sizeof(entry));
+		memcpy(at + sizeof(head) + sizeof(entry), data, len);
+	}
+	return sizeof(head) + sizeof(entry) + len;
+}
+
+void fgv_fatbin_unwrap(const void **image, size_t *len)
+{
+	struct fgv_fatbin_entry entry;
+	size_t container_len, at = 0;
+
+	if (fgv_fatbin_form(*image, *len) != FGV_FATBIN_CONTAINER ||
+	    fgv_fatbin_extent(*image, *len, &container_len) < 0 || container_len != *len ||
+	    fgv_fatbin_entry(*image, container_len, &at, &entry) <= 0 || at != *len ||
+	    entry.kind != FGV_FATBIN_LINKED || entry.packing != FGV_FATBIN_RAW)
+		return;
+	*image = entry.data;
+	*len = entry.len;
+}

@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FGV_FATBIN_PTX	 1
-#define FGV_FATBIN_CUBIN 2
+#define FGV_FATBIN_PTX	  1
+#define FGV_FATBIN_CUBIN  2
+#define FGV_FATBIN_LINKED 0x4746 /* ours: containers that are one program (fgv_fatbin_unwrap()) */
 
 #define FGV_FATBIN_HEAD 16 /* bytes of a container, in front of its entries */
 
@@ -54,5 +55,13 @@ int fgv_fatbin_extent(const void *image, size_t len, size_t *container_len);
  */
 int fgv_fatbin_entry(const void *container, size_t container_len, size_t *at,
 		     struct fgv_fatbin_entry *entry);
+
+/*
+ * Writes a container with one entry, as it is, to @to, or nowhere where that is NULL; its length.
+ */
+size_t fgv_fatbin_wrap(void *to, unsigned kind, unsigned sm, const void *data, size_t len);
+
+/* Makes an image that is one container of FGV_FATBIN_LINKED alone what is in it. */
+void fgv_fatbin_unwrap(const void **image, size_t *len);
 
 #endif

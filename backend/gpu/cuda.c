@@ -496,6 +496,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.module_cost = fgv_cuda_module_cost,
 	.module_load = fgv_cuda_module_load,
 	.module_load_placed = fgv_cuda_module_load_placed,
+	.link = fgv_cuda_link,
 	.module_managed = fgv_cuda_module_managed,
 	.module_unload = cuda_module_unload,
 	.module_global = cuda_module_global,

@@ -165,6 +165,8 @@ CUresult fgv_cuda_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t byt
 CUresult fgv_cuda_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
 				CUmemAccess_flags flags);
 CUresult fgv_cuda_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+CUresult fgv_cuda_link(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, void **image,
+		       size_t *len);
 CUresult fgv_cuda_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
 			     CUtensorMap *map);
 CUresult fgv_cuda_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);

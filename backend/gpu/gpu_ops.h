@@ -50,6 +50,24 @@ struct fgv_gpu_placed {
 /* Gets one variable of several. */
 typedef void fgv_gpu_each_managed(const char *name, uint64_t bytes, void *arg);
 
+/* What is to be linked. Names and text have a NUL behind them. */
+struct fgv_gpu_link_input {
+	CUjitInputType type;
+	const char *name;
+	const void *data;
+	size_t len;
+};
+
+struct fgv_gpu_link {
+	const struct fgv_gpu_link_input *inputs;
+	size_t inputs_count;
+	const CUjit_option *options; /* whose values are numbers */
+	const uint32_t *values;
+	size_t options_count; /* FGV_LINK_OPTIONS_MAX at most */
+	char *errors, *info;  /* what there is to say, log_len bytes each */
+	size_t log_len;
+};
+
 /* How a launch groups its blocks. */
 struct fgv_gpu_clusters {
 	uint32_t size[3]; /* in blocks; 0: as the kernel says */
@@ -269,6 +287,13 @@ struct fgv_gpu_ops {
 	CUresult (*module_load_placed)(struct fgv_gpu *gpu, const void *image, size_t len,
 				       const struct fgv_gpu_placed *placed, size_t count, char *log,
 				       size_t log_len, struct fgv_gpu_module **module);
+	/*
+	 * Links to a new image for module_load(), for free(). The device takes nothing. Where
+	 * @links_late, what is wrong shows when that is loaded.
+	 */
+	CUresult (*link)(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, void **image,
+			 size_t *len);
+	bool links_late;
 	/* Calls @each with the managed variables that the PTX of the image has for this GPU. */
 	CUresult (*module_managed)(struct fgv_gpu *gpu, const void *image, size_t len,
 				   fgv_gpu_each_managed *each, void *arg, char *log,

@@ -84,6 +84,8 @@ CUresult fgv_soft_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t 
 				CUmemAccess_flags flags);
 CUresult fgv_soft_memory_retire(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_soft_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+CUresult fgv_soft_link(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, void **image,
+		       size_t *len);
 CUresult fgv_soft_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
 			     CUtensorMap *map);
 CUresult fgv_soft_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);

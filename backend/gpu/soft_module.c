@@ -37,16 +37,19 @@ CUresult fgv_soft_module_cost(struct fgv_gpu *gpu, const void *image, size_t len
 			      size_t log_len, struct fgv_gpu_module_cost *cost)
 {
 	(void)gpu;
+	fgv_fatbin_unwrap(&image, &len);
 	return fgv_image_cost(image, len, FGV_FATBIN_ANY_SM, placed, count, log, log_len, cost);
 }
 
 CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module)
 {
-	enum fgv_fatbin_form form = fgv_fatbin_form(image, len);
 	struct fgv_fatbin_texts texts;
+	enum fgv_fatbin_form form;
 	int err;
 
+	fgv_fatbin_unwrap(&image, &len);
+	form = fgv_fatbin_form(image, len);
 	if (form == FGV_FATBIN_BARE_PTX)
 		return load_text(gpu, image, log, log_len, module);
 	if (form == FGV_FATBIN_BARE_CUBIN)
@@ -61,9 +64,11 @@ CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 				     size_t log_len, struct fgv_gpu_module **module)
 {
 	struct fgv_fatbin_texts texts;
-	CUresult status = fgv_placed_texts(image, len, FGV_FATBIN_ANY_SM, placed, count, log,
-					   log_len, &texts);
+	CUresult status;
 
+	fgv_fatbin_unwrap(&image, &len);
+	status = fgv_placed_texts(image, len, FGV_FATBIN_ANY_SM, placed, count, log, log_len,
+				  &texts);
 	return status != CUDA_SUCCESS ? status : load(gpu, &texts, log, log_len, module);
 }
 
@@ -71,5 +76,6 @@ CUresult fgv_soft_module_managed(struct fgv_gpu *gpu, const void *image, size_t 
 				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len)
 {
 	(void)gpu;
+	fgv_fatbin_unwrap(&image, &len);
 	return fgv_placed_list(image, len, FGV_FATBIN_ANY_SM, each, arg, log, log_len);
 }

@@ -1,8 +1,9 @@
 /*
  * The handlers of the operations on modules, their kernels and their variables.
  */
-#include "backend/vgpu/session.h"
+#include "backend/vgpu/handlers_module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/log.h"
@@ -17,6 +18,8 @@ struct loading {
 	size_t len;
 	const struct fgv_gpu_placed *placed;
 	size_t placed_count;
+	char *log; /* where the program is told what is wrong; NULL: the host's log has it */
+	size_t log_len;
 };
 
 static void complain(struct fgv_session *session, const char *log)
@@ -24,6 +27,14 @@ static void complain(struct fgv_session *session, const char *log)
 	if (*log && session->complaints++ < FGV_COMPLAINTS_MAX)
 		fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
 			    FGV_SESSION_ARGS(session), log);
+}
+
+static void tell(struct fgv_session *session, const struct loading *what, const char *log)
+{
+	if (what->log)
+		snprintf(what->log, what->log_len, "%s", log);
+	else
+		complain(session, log);
 }
 
 static CUresult load_on_gpu(struct fgv_session *session, const struct loading *what,
@@ -40,7 +51,7 @@ static CUresult load_on_gpu(struct fgv_session *session, const struct loading *w
 		status = gpu->ops->module_load(gpu, what->image, what->len, log, sizeof(log),
 					       module);
 	if (status != CUDA_SUCCESS)
-		complain(session, log);
+		tell(session, what, log);
 	return status;
 }
 
@@ -74,7 +85,7 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 						what->placed_count, log, sizeof(log), &cost);
 
 	if (status != CUDA_SUCCESS) {
-		complain(session, log);
+		tell(session, what, log);
 		return status;
 	}
 	if (__builtin_add_overflow(cost.data, cost.code, &bytes))
@@ -95,8 +106,7 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 	return CUDA_SUCCESS;
 }
 
-/* A copy of @image, which the guest may change meanwhile, for free(); NULL: no room for it. */
-static char *copy_image(const struct fgv_session *session, const void *image, uint64_t len)
+char *fgv_module_copy_image(const struct fgv_session *session, const void *image, uint64_t len)
 {
 	char *copy;
 
@@ -114,7 +124,7 @@ static CUresult load_image(struct fgv_session *session, struct fgv_request *requ
 			   const void *image, uint64_t len, struct loading *what,
 			   struct fgv_object **module)
 {
-	char *copy = copy_image(session, image, len);
+	char *copy = fgv_module_copy_image(session, image, len);
 	CUresult status;
 
 	if (!copy)
@@ -124,6 +134,18 @@ static CUresult load_image(struct fgv_session *session, struct fgv_request *requ
 	status = load(session, request, what, module);
 	free(copy);
 	return status;
+}
+
+CUresult fgv_module_try(struct fgv_session *session, struct fgv_request *request, const void *image,
+			uint64_t len, char *log, size_t log_len)
+{
+	const struct loading what = {.image = image, .len = len, .log = log, .log_len = log_len};
+	struct fgv_object *module;
+	CUresult status = load(session, request, &what, &module);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	return fgv_session_remove(session, module);
 }
 
 /* One variable at *@at: its address and its size, 8 bytes each, and its name with a NUL. */
@@ -457,7 +479,7 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	copy = copy_image(session, in->image, in->image_len);
+	copy = fgv_module_copy_image(session, in->image, in->image_len);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	what.image = copy;
@@ -479,7 +501,7 @@ CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *
 			       struct fgv_module_managed_out *out)
 {
 	struct names names = {.at = in->variables, .room = in->variables_len};
-	char *copy = copy_image(session, in->image, in->image_len);
+	char *copy = fgv_module_copy_image(session, in->image, in->image_len);
 	CUresult status;
 
 	(void)request;

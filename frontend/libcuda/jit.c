@@ -43,17 +43,32 @@ static void write_log(const struct fgv_jit *jit, CUjit_option buffer, CUjit_opti
 		*room = (void *)(uintptr_t)((size_t)len < bytes ? (size_t)len : bytes);
 }
 
-CUresult fgv_jit_finish(const struct fgv_jit *jit, CUresult res)
+bool fgv_jit_number(const struct fgv_jit *jit, CUjit_option option, uint32_t *value)
+{
+	void **found = find(jit, option);
+
+	if (found)
+		*value = (uint32_t)(uintptr_t)*found;
+	return found;
+}
+
+void fgv_jit_tell(const struct fgv_jit *jit, const char *errors, const char *info)
 {
 	void **time = find(jit, CU_JIT_WALL_TIME);
-	const char *text = "";
 	float none = 0;
+
+	if (time)
+		memcpy(time, &none, sizeof(none));
+	write_log(jit, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info);
+	write_log(jit, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, errors);
+}
+
+CUresult fgv_jit_finish(const struct fgv_jit *jit, CUresult res)
+{
+	const char *text = "";
 
 	if (res)
 		cuGetErrorString(res, &text);
-	if (time)
-		memcpy(time, &none, sizeof(none));
-	write_log(jit, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
-	write_log(jit, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, text);
+	fgv_jit_tell(jit, text, "");
 	return res;
 }

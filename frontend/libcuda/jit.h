@@ -6,6 +6,8 @@
 #define FGV_LIBCUDA_JIT_H
 
 #include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct fgv_jit {
 	unsigned count;
@@ -15,6 +17,12 @@ struct fgv_jit {
 
 /* CUDA_ERROR_INVALID_VALUE: there is no such option, or they are missing. */
 CUresult fgv_jit_check(const struct fgv_jit *jit);
+
+/* The option's value as a number; false: it is not among them. */
+bool fgv_jit_number(const struct fgv_jit *jit, CUjit_option option, uint32_t *value);
+
+/* Tells the program what there was to say; either may be "". */
+void fgv_jit_tell(const struct fgv_jit *jit, const char *errors, const char *info);
 
 /* Tells the program what it asked for. @res: what the work ended with, which is returned. */
 CUresult fgv_jit_finish(const struct fgv_jit *jit, CUresult res);

@@ -404,6 +404,62 @@ START_TEST(checks_a_launch)
 }
 END_TEST
 
+/* One part and what comes behind it, @len bytes of it all. */
+static uint32_t link_part(struct fgv_link_input head, size_t len, const uint32_t *options,
+			  size_t options_len)
+{
+	static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry nothing()\n{\nret;\n}\n";
+	struct fgv_link_request request = {
+		.inputs_off = vgpu.window.arena_off,
+		.inputs_len = len,
+		.linked_off = vgpu.window.arena_off + 4096,
+		.linked_len = 4096,
+		.log_off = vgpu.window.arena_off + 8192,
+		.log_len = 1024,
+	};
+	uint8_t message[sizeof(request) + 256];
+	struct fgv_link_reply reply;
+	char *at = vgpu_arena(&vgpu, 0);
+
+	memset(at, 0, 512);
+	memcpy(at, &head, sizeof(head));
+	strcpy(at + sizeof(head), "name");
+	strcpy(at + sizeof(head) + 5, text);
+	memcpy(message, &request, sizeof(request));
+	memcpy(message + sizeof(request), options, options_len);
+	return vgpu_call(&vgpu, 0, FGV_OP_LINK, message, (uint32_t)(sizeof(request) + options_len),
+			 &reply);
+}
+
+/* Lengths that reach outside or wrap, strings without an end, and options that are none. */
+START_TEST(links_nothing_wrong)
+{
+	const struct fgv_link_input right = {CU_JIT_INPUT_PTX, 4, 79};
+	const uint32_t options[36] = {CU_JIT_MAX_REGISTERS, 32, CU_JIT_INFO_LOG_BUFFER, 4096};
+	struct fgv_link_input wrong[7] = {right, right, right, right, right, right, right};
+
+	ck_assert_uint_eq(link_part(right, 104, options, 8), CUDA_SUCCESS);
+	ck_assert_uint_eq(link_part(right, 0, options, 0), CUDA_ERROR_INVALID_VALUE);
+	for (size_t len = 1; len < 101; len += 9)
+		ck_assert_uint_eq(link_part(right, len, options, 0), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(link_part(right, 104 + 8, options, 0), CUDA_ERROR_INVALID_VALUE);
+	wrong[0].type = CU_JIT_NUM_INPUT_TYPES;
+	wrong[1].name_len = 3;
+	wrong[2].name_len = UINT32_MAX;
+	wrong[3].data_len = UINT64_MAX;
+	wrong[4].data_len = UINT64_MAX - 21;
+	wrong[5].data_len = 0;
+	wrong[6].data_len = 78;
+	for (unsigned i = 0; i < 7; i++)
+		ck_assert_uint_eq(link_part(wrong[i], 104, options, 0), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(link_part(right, 104, options, 7), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(link_part(right, 104, options, 16), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(link_part(right, 104, options, sizeof(options)),
+			  CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("vgpu_modules");
@@ -426,6 +482,7 @@ int main(void)
 	tcase_add_test(tests, refuses_modules);
 	tcase_add_test(tests, unloads_functions_with_their_module);
 	tcase_add_test(tests, checks_a_launch);
+	tcase_add_test(tests, links_nothing_wrong);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -27,6 +27,7 @@ enum fgv_object_kind {
 	FGV_OBJECT_MIPMAPPED = 9,
 	FGV_OBJECT_CONTEXT = 10,
 	FGV_OBJECT_LIBRARY = 14,
+	FGV_OBJECT_LINK = 15,
 };
 
 struct fgv_object_info {

@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fatbin.h"
 
 #define WRAPPER_MAGIC	0x466243b1u
+#define FILE_MAX	(1l << 31)
 #define CONTAINER_MAGIC 0xba55ed50u
 #define LEN_MAX		(1ull << 31) /* of a container; the largest seen is 11 MB */
 #define PARTS_MAX	4096	     /* separately compiled files in one program */
@@ -131,4 +133,35 @@ int fgv_image_read(const void *wrapper_data, struct fgv_image_part **parts, uint
 	*parts = list;
 	*count = (uint32_t)more + 1;
 	return 0;
+}
+
+/* All of @file. */
+static CUresult read_file(FILE *file, char **data, size_t *len)
+{
+	long size = -1;
+
+	if (!fseek(file, 0, SEEK_END))
+		size = ftell(file);
+	if (size <= 0 || size > FILE_MAX || fseek(file, 0, SEEK_SET))
+		return CUDA_ERROR_INVALID_IMAGE;
+	*len = (size_t)size;
+	*data = malloc(*len);
+	if (!*data)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (fread(*data, 1, *len, file) == *len)
+		return CUDA_SUCCESS;
+	free(*data);
+	return CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult fgv_image_read_file(const char *name, char **data, size_t *len)
+{
+	FILE *file = fopen(name, "re");
+	CUresult res;
+
+	if (!file)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	res = read_file(file, data, len);
+	fclose(file);
+	return res;
 }

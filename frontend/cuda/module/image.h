@@ -8,6 +8,8 @@
 #ifndef FGV_CUDA_IMAGE_H
 #define FGV_CUDA_IMAGE_H
 
+#include <cuda.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fgv_image_part {
@@ -37,5 +39,8 @@ int fgv_image_read(const void *wrapper, struct fgv_image_part **parts, uint32_t 
  * or malformed, is copied as it is. How many bytes that is, with @to NULL, too.
  */
 uint64_t fgv_image_trim(const struct fgv_image_part *part, unsigned sm, uint8_t *to);
+
+/* All of a file, for free(). CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_INVALID_IMAGE: it is empty. */
+CUresult fgv_image_read_file(const char *name, char **data, size_t *len);
 
 #endif

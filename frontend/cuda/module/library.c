@@ -7,7 +7,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +15,6 @@
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/module/image.h"
 #include "frontend/cuda/module/module.h"
-
-#define FILE_MAX (1l << 31)
 
 static struct fgv_module *module_of(CUlibrary library)
 {
@@ -131,39 +128,15 @@ CUresult fgv_library_load_data(CUlibrary *library, const void *code)
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* All of @file. */
-static CUresult read_file(FILE *file, char **data, size_t *len)
-{
-	long size = -1;
-
-	if (!fseek(file, 0, SEEK_END))
-		size = ftell(file);
-	if (size <= 0 || size > FILE_MAX || fseek(file, 0, SEEK_SET))
-		return CUDA_ERROR_INVALID_IMAGE;
-	*len = (size_t)size;
-	*data = malloc(*len);
-	if (!*data)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (fread(*data, 1, *len, file) == *len)
-		return CUDA_SUCCESS;
-	free(*data);
-	return CUDA_ERROR_INVALID_IMAGE;
-}
-
 CUresult fgv_library_load_file(CUlibrary *library, const char *name)
 {
-	FILE *file;
 	CUresult res;
 	size_t len;
 	char *data;
 
 	if (!library || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	file = fopen(name, "re");
-	if (!file)
-		return CUDA_ERROR_FILE_NOT_FOUND;
-	res = read_file(file, &data, &len);
-	fclose(file);
+	res = fgv_image_read_file(name, &data, &len);
 	if (res)
 		return res;
 	res = load(library, data, len);
