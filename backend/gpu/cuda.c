@@ -266,6 +266,20 @@ static CUresult cuda_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 	return cuda->driver->fill_rows(dst, pitch, value, width, height, stream->handle);
 }
 
+static CUresult cuda_value_write(struct fgv_gpu *gpu, uint64_t address, uint64_t value,
+				 unsigned width, unsigned flags, struct fgv_gpu_stream *stream)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	CUresult status = begin(cuda, &stream);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (width == 4)
+		return cuda->driver->value_write_32(stream->handle, address, (uint32_t)value,
+						    flags);
+	return cuda->driver->value_write_64(stream->handle, address, value, flags);
+}
+
 static CUresult cuda_module_unload(struct fgv_gpu *gpu, struct fgv_gpu_module *module,
 				   uint64_t bytes)
 {
@@ -481,6 +495,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.copy_device = cuda_copy_device,
 	.fill = cuda_fill,
 	.fill_rows = cuda_fill_rows,
+	.value_write = cuda_value_write,
 	.box_in = fgv_cuda_copy_box,
 	.copy_box = fgv_cuda_copy_box,
 	.array_cost = fgv_cuda_array_cost,

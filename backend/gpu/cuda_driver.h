@@ -46,6 +46,8 @@
 	X(fill_16, cuMemsetD16Async)                                                               \
 	X(fill_32, cuMemsetD32Async)                                                               \
 	X(fill_rows, cuMemsetD2D8Async)                                                            \
+	X(value_write_32, cuStreamWriteValue32)                                                    \
+	X(value_write_64, cuStreamWriteValue64)                                                    \
 	X(copy_box, cuMemcpy3DAsync)                                                               \
 	X(array_create, cuArray3DCreate)                                                           \
 	X(array_destroy, cuArrayDestroy)                                                           \

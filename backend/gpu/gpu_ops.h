@@ -218,6 +218,10 @@ struct fgv_gpu_ops {
 	CUresult (*fill_rows)(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, uint8_t value,
 			      size_t width, size_t height, struct fgv_gpu_stream *stream);
 
+	/* 4 or 8 bytes, where @address is a multiple of that; @flags: CUstreamWriteValue_flags. */
+	CUresult (*value_write)(struct fgv_gpu *gpu, uint64_t address, uint64_t value,
+				unsigned width, unsigned flags, struct fgv_gpu_stream *stream);
+
 	/*
 	 * Copies a box between two of device memory, arrays (struct fgv_gpu_array, by the
 	 * name of CUarray) and this process's memory. box_in: as copy_in, the source may

@@ -199,6 +199,14 @@ static CUresult soft_copy_in(struct fgv_gpu *gpu, uint64_t dst, const void *src,
 	return softgpu_copy_htod_inline(gpu_of(gpu), dst, src, bytes, stream_of(stream));
 }
 
+/* In the order of the queue, and at once. */
+static CUresult soft_value_write(struct fgv_gpu *gpu, uint64_t address, uint64_t value,
+				 unsigned width, unsigned flags, struct fgv_gpu_stream *stream)
+{
+	(void)flags;
+	return softgpu_copy_htod_inline(gpu_of(gpu), address, &value, width, stream_of(stream));
+}
+
 static CUresult soft_copy_in_bulk(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,
 				  struct fgv_gpu_stream *stream)
 {
@@ -509,6 +517,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.copy_device = soft_copy_device,
 	.fill = soft_fill,
 	.fill_rows = soft_fill_rows,
+	.value_write = soft_value_write,
 	.box_in = fgv_soft_box_in,
 	.copy_box = fgv_soft_copy_box,
 	.array_cost = fgv_soft_array_cost,

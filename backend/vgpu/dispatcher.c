@@ -573,6 +573,9 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	/* Which lane the one request that can be taken comes by is not known. */
 	if (fgv_stall_is_full(&session->stall))
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
+	/* Nobody rings where a value is written. */
+	if (session->stall.value_count)
+		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
 	/* Nobody rings where another session has ended. */
 	if (session->room.count)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);

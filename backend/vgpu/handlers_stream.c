@@ -116,6 +116,17 @@ CUresult fgv_do_stream_wait_event(struct fgv_session *session, struct fgv_reques
 						    in->event->event);
 }
 
+CUresult fgv_do_value_write(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_value_write_in *in)
+{
+	(void)request;
+	if ((in->width != 4 && in->width != 8) || in->address % in->width ||
+	    in->flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+		return CUDA_ERROR_INVALID_VALUE;
+	return session->gpu->ops->value_write(session->gpu, in->address, in->value, in->width,
+					      in->flags, stream_of(in->stream));
+}
+
 CUresult fgv_do_event_create(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_event_create_in *in, struct fgv_event_create_out *out)
 {

@@ -1,8 +1,9 @@
 /*
- * Pending functions, the requests that wait for them, and the operations of both.
+ * Pending functions and values, the requests that wait for them, and the operations of all.
  */
 #include "backend/vgpu/stall.h"
 
+#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static void drop(struct fgv_session *session, struct fgv_host_func *func)
 
 	STAILQ_REMOVE(&stall->funcs, func, fgv_host_func, link);
 	stall->func_count--;
+	stall->value_count -= func->width > 0;
 	if (func->fence) {
 		session->gpu->ops->fence_put(session->gpu, func->fence);
 		session->waits.on_gpu--;
@@ -243,34 +245,68 @@ uint32_t fgv_stall_begin_look(struct fgv_stall *stall)
 
 /* --- Functions --------------------------------------------------------------- */
 
-CUresult fgv_do_host_func(struct fgv_session *session, struct fgv_request *request,
-			  const struct fgv_host_func_in *in)
+/* One more, behind the work of @stream that there is. */
+static CUresult begin(struct fgv_session *session, struct fgv_object *stream,
+		      struct fgv_host_func **begun)
 {
 	struct fgv_stall *stall = &session->stall;
 	struct fgv_host_func *func;
 	CUresult status;
 
-	(void)request;
 	if (stall->func_count >= FGV_FUNCTIONS_PENDING_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	func = calloc(1, sizeof(*func));
 	if (!func)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = session->gpu->ops->fence(session->gpu, in->stream ? in->stream->stream : NULL,
+	status = session->gpu->ops->fence(session->gpu, stream ? stream->stream : NULL,
 					  &func->fence);
 	if (status != CUDA_SUCCESS) {
 		free(func);
 		return status;
 	}
-	func->number = in->number;
-	func->stream = in->stream;
-	if (func->stream)
-		fgv_object_get(func->stream);
+	func->stream = stream;
+	if (stream)
+		fgv_object_get(stream);
 	STAILQ_INSERT_TAIL(&stall->funcs, func, link);
 	stall->func_count++;
 	stall->fences++;
 	session->waits.on_gpu++;
-	mark_stream(stall, func->stream);
+	mark_stream(stall, stream);
+	*begun = func;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_host_func(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_host_func_in *in)
+{
+	struct fgv_host_func *func;
+	CUresult status = begin(session, in->stream, &func);
+
+	(void)request;
+	if (status == CUDA_SUCCESS)
+		func->number = in->number;
+	return status;
+}
+
+CUresult fgv_do_value_wait(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_value_wait_in *in)
+{
+	struct fgv_host_func *value;
+	CUresult status;
+
+	(void)request;
+	if ((in->width != 4 && in->width != 8) || in->address % in->width ||
+	    in->flags > CU_STREAM_WAIT_VALUE_NOR ||
+	    !fgv_mapped_find(&session->mapped, in->address, in->width))
+		return CUDA_ERROR_INVALID_VALUE;
+	status = begin(session, in->stream, &value);
+	if (status != CUDA_SUCCESS)
+		return status;
+	value->width = in->width;
+	value->how = in->flags;
+	value->address = in->address;
+	value->value = in->value;
+	session->stall.value_count++;
 	return CUDA_SUCCESS;
 }
 
@@ -340,22 +376,74 @@ static int tell(struct fgv_session *session, struct fgv_host_func *func)
 	return fgv_session_reply(session, stall->asked.lane, &reply);
 }
 
+static bool compare(const struct fgv_host_func *wanted, uint64_t value)
+{
+	uint64_t all = wanted->width == 4 ? UINT32_MAX : UINT64_MAX;
+
+	switch (wanted->how) {
+	case CU_STREAM_WAIT_VALUE_GEQ:
+		if (wanted->width == 4)
+			return (int32_t)(uint32_t)(value - wanted->value) >= 0;
+		return (int64_t)(value - wanted->value) >= 0;
+	case CU_STREAM_WAIT_VALUE_EQ:
+		return value == (wanted->value & all);
+	case CU_STREAM_WAIT_VALUE_AND:
+		return (value & wanted->value) != 0;
+	default:
+		return (~(value | wanted->value) & all) != 0;
+	}
+}
+
+/* Pairs with whatever the guest or its kernels release. Memory that has gone gives no value. */
+static bool has_come(struct fgv_session *session, const struct fgv_host_func *value)
+{
+	const void *at = fgv_mapped_find(&session->mapped, value->address, value->width);
+
+	if (!at) {
+		fgv_session_defer(session, CUDA_ERROR_INVALID_VALUE);
+		return true;
+	}
+	if (value->width == 4)
+		return compare(value, __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE));
+	return compare(value, __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE));
+}
+
+/* How many have come; after a fault none is waited for. */
+static int look_at_values(struct fgv_session *session)
+{
+	struct fgv_host_func *value, *next;
+	int come = 0;
+
+	STAILQ_FOREACH_SAFE(value, &session->stall.funcs, link, next)
+	{
+		if (!value->width || value->fence ||
+		    (value->status == CUDA_SUCCESS && !has_come(session, value)))
+			continue;
+		drop(session, value);
+		session->stall.look = true;
+		come++;
+	}
+	return come;
+}
+
 int fgv_stall_poll(struct fgv_session *session)
 {
 	struct fgv_stall *stall = &session->stall;
 	struct fgv_host_func *func;
-	int err;
+	int err, come = 0;
 
 	if (stall->fences)
 		look_at_fences(session);
+	if (stall->value_count)
+		come = look_at_values(session);
 	if (!stall->is_asked)
-		return 0;
+		return come;
 	STAILQ_FOREACH(func, &stall->funcs, link)
 	{
-		if (func->fence || func->told)
+		if (func->fence || func->told || func->width)
 			continue;
 		err = tell(session, func);
-		return err < 0 ? err : 1;
+		return err < 0 ? err : come + 1;
 	}
-	return 0;
+	return come;
 }

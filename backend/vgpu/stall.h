@@ -1,8 +1,10 @@
 /*
  * Functions of the guest's program in the order of a stream (cudaLaunchHostFunc()): work that
- * comes after one waits here until the guest says that it has returned. Nothing of that work is on
- * the GPU, so a function that never returns holds up its stream, and what waits for that,
- * but neither the grant nor anybody else.
+ * comes after one waits here until the guest says that it has returned. So it does for a value in
+ * memory that the guest can write (cuStreamWaitValue32()), which is looked at again and again once
+ * the work before it is done. Nothing of that work is on
+ * the GPU, so a function that never returns, or a value that never comes, holds up its stream, and
+ * what waits for that, but neither the grant nor anybody else.
  *
  * The guest has a thread that asks for the next function whose turn it is, and with the
  * same request says that the last one has returned. So the host never calls the guest.
@@ -25,7 +27,7 @@
 
 struct fgv_session;
 
-/* A function that has not returned. */
+/* A function that has not returned, or a value that has not come. */
 struct fgv_host_func {
 	STAILQ_ENTRY(fgv_host_func) link;
 	uint64_t number;	     /* the guest's */
@@ -33,6 +35,10 @@ struct fgv_host_func {
 	struct fgv_gpu_fence *fence; /* the work before it; NULL: that is done */
 	CUresult status;	     /* of that work */
 	bool told;		     /* the guest was given it */
+	unsigned width;		     /* bytes of the value; 0: it is a function */
+	unsigned how;		     /* as CUstreamWaitValue_flags */
+	uint64_t address;
+	uint64_t value;
 };
 
 struct fgv_stall {
@@ -41,7 +47,8 @@ struct fgv_stall {
 	uint32_t earlier_frees;	 /* of memory, among those */
 	STAILQ_HEAD(, fgv_host_func) funcs;
 	uint32_t func_count;
-	uint32_t fences; /* of them, those whose work is not known to be done */
+	uint32_t fences;      /* of them, those whose work is not known to be done */
+	uint32_t value_count; /* of them, values */
 	uint64_t generation;
 	uint64_t legacy_mark;		    /* of the legacy stream */
 	uint64_t blocking_mark;		    /* of any stream that it waits for */
