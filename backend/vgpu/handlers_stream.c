@@ -121,7 +121,7 @@ CUresult fgv_do_value_write(struct fgv_session *session, struct fgv_request *req
 {
 	(void)request;
 	if ((in->width != 4 && in->width != 8) || in->address % in->width ||
-	    in->flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+	    in->flags != CU_STREAM_WRITE_VALUE_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
 	return session->gpu->ops->value_write(session->gpu, in->address, in->value, in->width,
 					      in->flags, stream_of(in->stream));

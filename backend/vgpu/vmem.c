@@ -199,10 +199,12 @@ static CUresult check_map(struct fgv_session *session, uint64_t address, uint64_
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (offset % session->vmem.granule || bytes > memory->memory.bytes ||
-	    offset > memory->memory.bytes - bytes || !is_reserved(session, address, bytes) ||
+	if (offset % session->vmem.granule || !is_reserved(session, address, bytes) ||
 	    find_overlap(session, address, address + bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* More than the memory has: the driver's own code for that. */
+	if (bytes > memory->memory.bytes || offset > memory->memory.bytes - bytes)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return session->vmem.mappings_count < FGV_MAPPINGS_MAX ? CUDA_SUCCESS
 							       : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -184,7 +184,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 FGV_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 					  CUdeviceptr ptr)
 {
-	return FGV_CALL(get_attribute(data, attribute, ptr));
+	return FGV_CALL_ANYWHERE(get_attribute(data, attribute, ptr));
 }
 
 /* A pointer that is none of CUDA's is no mistake here: it has no such attributes, but a device. */
@@ -227,7 +227,7 @@ FGV_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
 					   CUpointer_attribute *attributes, void **data,
 					   CUdeviceptr ptr)
 {
-	return FGV_CALL(get_attributes(numAttributes, attributes, data, ptr));
+	return FGV_CALL_ANYWHERE(get_attributes(numAttributes, attributes, data, ptr));
 }
 
 /* Synchronous operations always are, whatever is asked for. */
@@ -245,5 +245,5 @@ static CUresult set_attribute(const void *value, CUpointer_attribute attribute, 
 FGV_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 					  CUdeviceptr ptr)
 {
-	return FGV_CALL(set_attribute(value, attribute, ptr));
+	return FGV_CALL_ANYWHERE(set_attribute(value, attribute, ptr));
 }

@@ -46,7 +46,8 @@ static CUresult check_write(const struct fgv_value *value, bool *is_known)
 {
 	bool is_host;
 
-	if (value->flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+	/* Nor NO_MEMORY_BARRIER, which these forms of the functions do not have any more. */
+	if (value->flags != CU_STREAM_WRITE_VALUE_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
 	return look(value, is_known, &is_host);
 }

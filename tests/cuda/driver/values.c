@@ -18,7 +18,10 @@ static void writes(void)
 	CUDA(cuMemsetD32Async(memory, 5, 4, stream));
 	CUDA(cuStreamWriteValue32(stream, memory + 4, 77, CU_STREAM_WRITE_VALUE_DEFAULT));
 	CUDA(cuStreamWriteValue64(stream, memory + 8, 0x1122334455667788ull,
-				  CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+				  CU_STREAM_WRITE_VALUE_DEFAULT));
+	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE,
+		    cuStreamWriteValue64(stream, memory + 8, 1,
+					 CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
 	CUDA(cuStreamSynchronize(stream));
 	CUDA(cuMemcpyDtoH(&got, memory, 8));
 	EXPECT(got == (77ull << 32 | 5));

@@ -205,7 +205,7 @@ static void refuses(void)
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&address, 0, 0, 0, 0));
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(NULL, unit, 0, 0, 0));
 	CUDA(cuMemAddressReserve(&address, 2 * unit, 0, 0, 0));
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemMap(address, 2 * unit, 0, handle, 0));
+	EXPECT_CODE(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(address, 2 * unit, 0, handle, 0));
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemMap(address + 2 * unit, unit, 0, handle, 0));
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemMap(address, 0, 0, handle, 0));
 	CUDA(cuMemMap(address, unit, 0, handle, 0));
