@@ -103,6 +103,15 @@ static bool is_errand(uint16_t op)
 	return op <= FGV_OP_MAX && fgv_op_infos[op].errand;
 }
 
+/*
+ * An errand of the kind that waits without credit. What the guest names itself it asks for at once,
+ * and finds it there; it destroys it by one that waits.
+ */
+static bool may_wait(uint16_t op)
+{
+	return is_errand(op) && op != FGV_OP_STREAM_MAKE && op != FGV_OP_EVENT_MAKE;
+}
+
 /* Whose call it was is what the guest says: the daemon judges what that is worth. */
 static void count_sync_call(struct fgv_session *session, const struct fgv_request *request)
 {
@@ -146,11 +155,12 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 		    struct answer *answer)
 {
 	bool errand = is_errand(request->op);
-	uint64_t begun_ns = errand ? fgv_errands_begin(session) : 0;
+	uint64_t begun_ns;
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
 	fgv_gate_begin_calls(&session->gate);
+	begun_ns = errand ? fgv_errands_begin(session) : 0;
 	answer->data_len = 0;
 	if (fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
 			 &answer->status) < 0)
@@ -174,7 +184,7 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 	CUresult status;
 	int err;
 
-	if (is_errand(request->op) && !since_ns && !fgv_errands_admit(session))
+	if (may_wait(request->op) && !since_ns && !fgv_errands_admit(session))
 		return CLOSED;
 	err = dispatch(session, request, len, &answer);
 	if (err < 0)

@@ -168,6 +168,44 @@ START_TEST(a_storm_waits)
 }
 END_TEST
 
+/* What the guest names itself is there when it is asked for, whatever waits; it is paid for, too.
+ */
+START_TEST(what_has_a_name_is_made_at_once)
+{
+	struct fgv_stream_make_request make = {.handle = FGV_OWN_BIT | 1};
+	struct fgv_stream_query_request query = {.stream = make.handle};
+
+	crowd();
+	storm(&kinds[0]);
+	vgpu_must_post(&vgpu, 1, FGV_OP_STREAM_MAKE, &make, sizeof(make));
+	ck_assert_uint_eq(vgpu_call(&vgpu, 1, FGV_OP_STREAM_QUERY, &query, sizeof(query), NULL),
+			  CUDA_SUCCESS);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	kinds[0].drop(kinds[0].take());
+}
+END_TEST
+
+/* A program that has its streams made without waiting is held up where it destroys them. */
+START_TEST(a_storm_of_named_things_waits)
+{
+	struct fgv_stream_make_request make;
+	struct fgv_stream_destroy_request destroy;
+	uint32_t count = 0;
+
+	crowd();
+	while (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
+		ck_assert_uint_lt(++count, 50 * MANY);
+		make = (struct fgv_stream_make_request){.handle = FGV_OWN_BIT | (count % 64)};
+		make.handle += 2 * FGV_OWN_BIT * (count / 64 % 64);
+		destroy = (struct fgv_stream_destroy_request){.stream = make.handle};
+		vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_MAKE, &make, sizeof(make));
+		vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_DESTROY, &destroy, sizeof(destroy));
+	}
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
 /* The credit is the VM's: what all of its sessions do is no more than what one may. */
 START_TEST(sessions_share_the_credit)
 {
@@ -223,6 +261,8 @@ int main(void)
 	tcase_set_timeout(tests, 120);
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_loop_test(tests, a_storm_waits, 0, KINDS);
+	tcase_add_test(tests, what_has_a_name_is_made_at_once);
+	tcase_add_test(tests, a_storm_of_named_things_waits);
 	tcase_add_test(tests, sessions_share_the_credit);
 	tcase_add_loop_test(tests, nothing_is_counted_alone, 0, KINDS);
 	tcase_add_loop_test(tests, nothing_is_counted_under_the_grant, 0, KINDS);
