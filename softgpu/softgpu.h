@@ -83,7 +83,7 @@ CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgp
 /* What is mapped of it stays. */
 void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk);
 CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
-		     const struct softgpu_chunk *chunk);
+		     struct softgpu_chunk *chunk);
 /* All mappings from @address on for @bytes. */
 CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes);
 CUresult softgpu_retire(struct softgpu *gpu, uint64_t address);

@@ -13,23 +13,10 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "softgpu/internal.h"
+#include "softgpu/memory.h"
 
 /* A process may have 65530 mappings altogether. */
 #define MAPPINGS_MAX HOST_RANGES
-
-struct space_range {
-	RB_ENTRY(space_range) node;
-	uint64_t address;
-	uint64_t bytes;
-	/* Of mappings alone: */
-	bool is_shown;
-	uint64_t hidden_by; /* number of the command; 0: none yet */
-};
-
-struct softgpu_chunk {
-	struct space_range *range; /* of the file; its address is an offset */
-};
 
 static int compare(const struct space_range *a, const struct space_range *b)
 {
@@ -82,7 +69,7 @@ static int make_file(uint64_t bytes)
 
 void fgv_softgpu_space_init(struct space *space, uint64_t base, uint64_t end)
 {
-	*space = (struct space){.base = fgv_align_up(base, SOFTGPU_CHUNK_GRANULE), .end = end};
+	*space = (struct space){.base = fgv_align_up(base, SPACE_GRANULE), .end = end};
 	RB_INIT(&space->reservations);
 	RB_INIT(&space->mappings);
 	RB_INIT(&space->chunks);
@@ -164,95 +151,84 @@ static bool take_addresses(uint64_t address, uint64_t bytes, int fixed)
 	return got == pointer(address);
 }
 
-CUresult softgpu_reserve(struct softgpu *gpu, uint64_t bytes, uint64_t alignment, uint64_t hint,
-			 uint64_t *address)
+bool fgv_softgpu_space_reserve(struct space *space, uint64_t bytes, uint64_t alignment,
+			       uint64_t hint, uint64_t *address)
 {
 	uint64_t at;
 
-	alignment = fgv_max_u64(alignment, SOFTGPU_CHUNK_GRANULE);
-	if (alignment > ADDRESS_LIMIT)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!find_addresses(&gpu->space, bytes, alignment, hint, &at) ||
+	alignment = fgv_max_u64(alignment, SPACE_GRANULE);
+	if (alignment > ADDRESS_LIMIT || !find_addresses(space, bytes, alignment, hint, &at) ||
 	    !take_addresses(at, bytes, MAP_FIXED_NOREPLACE))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!add(&gpu->space.reservations, at, bytes)) {
+		return false;
+	if (!add(&space->reservations, at, bytes)) {
 		munmap(pointer(at), bytes);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return false;
 	}
 	*address = at;
-	return CUDA_SUCCESS;
+	return true;
 }
 
-void softgpu_unreserve(struct softgpu *gpu, uint64_t address)
+void fgv_softgpu_space_unreserve(struct space *space, uint64_t address)
 {
-	struct space_range *range = find(&gpu->space.reservations, address);
+	struct space_range *range = find(&space->reservations, address);
 
 	munmap(pointer(address), range->bytes);
-	forget(&gpu->space.reservations, range);
+	forget(&space->reservations, range);
 }
 
-CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgpu_chunk **chunk)
+struct space_range *fgv_softgpu_space_take(struct space *space, uint64_t bytes)
 {
-	struct space *space = &gpu->space;
-	CUresult fault = fgv_queue_fault(gpu);
-	struct softgpu_chunk *made;
 	uint64_t at = 0;
 
-	if (fault != CUDA_SUCCESS)
-		return fault;
 	if (space->fd < 0 ||
-	    !find_room(&space->chunks, bytes, SOFTGPU_CHUNK_GRANULE, space->end - space->base, &at))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made = calloc(1, sizeof(*made));
-	if (made)
-		made->range = add(&space->chunks, at, bytes);
-	if (!made || !made->range) {
-		free(made);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*chunk = made;
-	return CUDA_SUCCESS;
+	    !find_room(&space->chunks, bytes, SPACE_GRANULE, space->end - space->base, &at))
+		return NULL;
+	return add(&space->chunks, at, bytes);
 }
 
 /* Where the pages can't be given back, nobody gets them again. */
-void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk)
+void fgv_softgpu_space_give(struct space *space, struct space_range *chunk)
 {
-	struct space *space = &gpu->space;
-
-	if (fallocate(space->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)chunk->range->address, (off_t)chunk->range->bytes) == 0)
-		forget(&space->chunks, chunk->range);
-	free(chunk);
+	if (fallocate(space->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)chunk->address,
+		      (off_t)chunk->bytes) == 0)
+		forget(&space->chunks, chunk);
 }
 
-CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
-		     const struct softgpu_chunk *chunk)
+bool fgv_softgpu_space_map(struct space *space, uint64_t address, uint64_t bytes, uint64_t offset,
+			   const struct space_range *chunk)
 {
-	CUresult fault = fgv_queue_fault(gpu);
-
-	if (fault != CUDA_SUCCESS)
-		return fault;
-	if (gpu->space.mappings_count >= MAPPINGS_MAX || !add(&gpu->space.mappings, address, bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	gpu->space.mappings_count++;
-	if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 gpu->space.fd, (off_t)(chunk->range->address + offset)) != MAP_FAILED)
-		return CUDA_SUCCESS;
-	softgpu_unmap(gpu, address);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	if (space->mappings_count >= MAPPINGS_MAX || !add(&space->mappings, address, bytes))
+		return false;
+	space->mappings_count++;
+	if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, space->fd,
+		 (off_t)(chunk->address + offset)) != MAP_FAILED)
+		return true;
+	fgv_softgpu_space_forget(space, fgv_softgpu_space_find(space, address));
+	return false;
 }
 
-CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes)
+struct space_range *fgv_softgpu_space_find(struct space *space, uint64_t address)
 {
-	CUresult result = fgv_queue_fault(gpu);
-	struct space_range *range = find(&gpu->space.mappings, address);
-	uint64_t end = address + bytes;
+	return find(&space->mappings, address);
+}
 
-	for (; result == CUDA_SUCCESS && range && range->address < end;
-	     range = RB_NEXT(space_tree, &gpu->space.mappings, range)) {
+void fgv_softgpu_space_forget(struct space *space, struct space_range *mapping)
+{
+	forget(&space->mappings, mapping);
+	space->mappings_count--;
+}
+
+CUresult fgv_softgpu_space_show(struct space *space, struct memory *memory, uint64_t address,
+				uint64_t bytes)
+{
+	struct space_range *range = find(&space->mappings, address);
+	CUresult result = CUDA_SUCCESS;
+
+	for (; result == CUDA_SUCCESS && range && range->address - address < bytes;
+	     range = RB_NEXT(space_tree, &space->mappings, range)) {
 		if (range->is_shown)
 			continue;
-		result = fgv_softgpu_host_add(&gpu->memory, range->address, range->bytes, true);
+		result = fgv_softgpu_host_add(memory, range->address, range->bytes, true);
 		range->is_shown = result == CUDA_SUCCESS;
 	}
 	return result;
@@ -263,31 +239,4 @@ void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t by
 {
 	fgv_softgpu_host_remove(memory, address);
 	take_addresses(address, bytes, MAP_FIXED);
-}
-
-/* Without memory for the command it waits instead. */
-CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
-{
-	struct space_range *range = find(&gpu->space.mappings, address);
-	struct command *command = fgv_queue_new(COMMAND_UNMAP, 0);
-
-	if (!command) {
-		fgv_queue_wait(gpu, gpu->submitted);
-		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes);
-		return CUDA_SUCCESS;
-	}
-	command->unmap.address = address;
-	command->unmap.bytes = range->bytes;
-	fgv_queue_submit(gpu, command, NULL);
-	range->hidden_by = gpu->submitted;
-	return CUDA_SUCCESS;
-}
-
-void softgpu_unmap(struct softgpu *gpu, uint64_t address)
-{
-	struct space_range *range = find(&gpu->space.mappings, address);
-
-	fgv_queue_wait(gpu, range->hidden_by);
-	forget(&gpu->space.mappings, range);
-	gpu->space.mappings_count--;
 }

@@ -30,14 +30,14 @@ CUresult fgv_do_address_reserve(struct fgv_session *session, struct fgv_request 
 	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
-	return fgv_vmem_reserve(session, in->size, in->alignment, in->hint, &out->address);
+	return fgv_vmem_reserve(&session->vmem, in->size, in->alignment, in->hint, &out->address);
 }
 
 CUresult fgv_do_address_free(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_address_free_in *in)
 {
 	(void)request;
-	return fgv_vmem_free(session, in->address);
+	return fgv_vmem_free(&session->vmem, in->address);
 }
 
 CUresult fgv_do_memory_create(struct fgv_session *session, struct fgv_request *request,
@@ -51,7 +51,7 @@ CUresult fgv_do_memory_create(struct fgv_session *session, struct fgv_request *r
 
 	(void)request;
 	if (status == CUDA_SUCCESS)
-		status = fgv_vmem_granule(session, &granule);
+		status = fgv_vmem_granule(&session->vmem, &granule);
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (!in->size || in->size % granule)
@@ -84,14 +84,14 @@ CUresult fgv_do_memory_map(struct fgv_session *session, struct fgv_request *requ
 	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
-	return fgv_vmem_map(session, in->address, in->size, in->offset, in->memory);
+	return fgv_vmem_map(&session->vmem, in->address, in->size, in->offset, in->memory);
 }
 
 CUresult fgv_do_memory_access(struct fgv_session *session, struct fgv_request *request,
 			      const struct fgv_memory_access_in *in)
 {
 	(void)request;
-	return fgv_vmem_access(session, in->address, in->size, in->flags);
+	return fgv_vmem_access(&session->vmem, in->address, in->size, in->flags);
 }
 
 /* Work that was queued before may use it yet, so it goes behind that. */
@@ -100,14 +100,14 @@ CUresult fgv_do_memory_unmap(struct fgv_session *session, struct fgv_request *re
 {
 	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_gpu_fence *fence;
-	CUresult status = fgv_vmem_retire(session, in->address, in->size);
+	CUresult status = fgv_vmem_retire(&session->vmem, in->address, in->size);
 
 	if (status == CUDA_ERROR_INVALID_VALUE)
 		return status;
 	if (status == CUDA_SUCCESS)
 		status = gpu->ops->fence_all(gpu, &fence);
 	if (status != CUDA_SUCCESS) {
-		fgv_vmem_unmap(session, in->address, in->size);
+		fgv_vmem_unmap(&session->vmem, in->address, in->size);
 		return status;
 	}
 	return fgv_session_await_leaving(session, request, fence, in->address, in->size);

@@ -27,6 +27,11 @@ int fgv_session_init_quota(struct fgv_session *session)
 	return fgv_quota_charge(&session->quota, &session->context, session->setup.context_bytes);
 }
 
+static void put_memory(struct fgv_object *memory, void *session)
+{
+	fgv_session_put(session, memory);
+}
+
 int fgv_session_init(struct fgv_session *session)
 {
 	if (fgv_session_init_quota(session) < 0)
@@ -38,7 +43,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_mapped_init(&session->mapped);
 	fgv_batch_init(&session->batch, session->setup.batching);
 	fgv_errands_init(session);
-	fgv_vmem_init(&session->vmem);
+	fgv_vmem_init(&session->vmem, session->gpu, put_memory, session);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);
@@ -110,7 +115,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_waits_fini(session);
 	fgv_loans_fini(session);
 	fgv_batch_fini(session);
-	fgv_vmem_fini(session);
+	fgv_vmem_fini(&session->vmem);
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);

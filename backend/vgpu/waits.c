@@ -90,7 +90,7 @@ static void unmap_leaving(struct fgv_session *session, struct fgv_wait *wait)
 
 	if (!wait->leaving_bytes)
 		return;
-	status = fgv_vmem_unmap(session, wait->leaving, wait->leaving_bytes);
+	status = fgv_vmem_unmap(&session->vmem, wait->leaving, wait->leaving_bytes);
 	wait->leaving_bytes = 0;
 	if (wait->status == CUDA_SUCCESS)
 		wait->status = status;
