@@ -10,6 +10,7 @@
  *	limits STEPS		a limit raised, and lowered in STEPS by a byte; then memory
  *	fragments BYTES		allocations of BYTES, of which one in each 2 MiB stays; then memory
  *	memory			memory, until it is refused
+ *	chunks BYTES		memory of BYTES without an address, until it is refused
  *	one BYTES		one allocation
  *	storm SECONDS BYTES	modules with a variable of BYTES, loaded and unloaded
  *	churn SECONDS BYTES	allocations of BYTES, made and freed
@@ -22,7 +23,9 @@
  * standard input ends. Words with SECONDS end by themselves: "did COUNT SECONDS". All but neighbour
  * say "begun" when they begin.
  */
+#include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -173,6 +176,24 @@ static int memory()
 	unsigned long long taken = take_memory(&status);
 
 	return hold(taken, status);
+}
+
+/* The runtime has no names for these. */
+static int chunks(unsigned long long bytes)
+{
+	auto create = (decltype(&cuMemCreate))dlsym(dlopen("libcuda.so.1", RTLD_NOW),
+						    "cuMemCreate");
+	unsigned long long count = 0;
+	CUmemAllocationProp prop = {};
+	CUmemGenericAllocationHandle handle;
+	CUresult status = CUDA_ERROR_NOT_FOUND;
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	cudaFree(NULL);
+	while (create && (status = create(&handle, bytes, &prop, 0)) == CUDA_SUCCESS)
+		count++;
+	return hold(count, (cudaError_t)status);
 }
 
 static int one(unsigned long long bytes)
@@ -395,6 +416,8 @@ int main(int argc, char **argv)
 		return fragments((unsigned long long)first);
 	if (word == "memory")
 		return memory();
+	if (word == "chunks")
+		return chunks((unsigned long long)first);
 	if (word == "one")
 		return one((unsigned long long)first);
 	if (word == "storm")

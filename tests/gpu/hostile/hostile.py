@@ -38,6 +38,7 @@ TOLERANCE = 0.02
 # The arguments, on the soft GPU and on others. Each takes more than the quota if it is let.
 WAYS = {
     "memory": ((), ()),
+    "memory without addresses": (("chunks", 4 << 20), ("chunks", 64 << 20)),
     "one large variable": (("globals", 1 << 40), ("globals", 60 << 30)),
     "many variables": (("globals", 16 << 20), ("globals", 256 << 20)),
     "local memory": (("local", 256 << 10), ("local", 256 << 10)),
