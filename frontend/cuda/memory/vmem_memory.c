@@ -132,6 +132,16 @@ CUresult fgv_vmem_check_location(const CUmemLocation *location)
 	}
 }
 
+/* PyTorch tries handles of the fabric before descriptors, which is nothing to tell its user of. */
+static CUresult refuse_types(void)
+{
+	static struct fgv_unsupported unsupported = {
+		.name = "handles of memory other than descriptors"};
+
+	fgv_errlog_unsupported_quietly(&unsupported);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
 	const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 |
@@ -145,7 +155,7 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 			       ? FGV_UNSUPPORTED("managed virtual memory")
 			       : CUDA_ERROR_INVALID_VALUE;
 	if (types & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return FGV_UNSUPPORTED("handles of memory other than descriptors");
+		return refuse_types();
 	if (prop->allocFlags.gpuDirectRDMACapable)
 		return FGV_UNSUPPORTED("virtual memory for GPUDirect RDMA");
 	if (prop->allocFlags.usage)
