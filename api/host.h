@@ -81,7 +81,7 @@ struct fgv_object *fgv_session_lookup(struct fgv_session *session, enum fgv_kind
  *   0         *status is the handler's, FGV_PENDING and FGV_CLOSED included, or
  *             CUDA_ERROR_INVALID_HANDLE without the handler having run. @reply, which
  *             has room for FGV_SLOT_FIRST bytes, holds *reply_len bytes: more than 0
- *             only with CUDA_SUCCESS.
+ *             only with CUDA_SUCCESS. NULL will do for a post, which has no reply.
  *   -EBADMSG  unknown operation, wrong length or a reserved field that is not zero
  *   -EFAULT   a source or sink that is not inside the window
  *

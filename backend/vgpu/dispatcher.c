@@ -88,19 +88,22 @@ static int reply(struct fgv_session *session, const struct fgv_request *request,
 	return 0;
 }
 
+/* What there is to know of @op, whatever that is. */
+static inline const struct fgv_op_info *info_of(uint16_t op)
+{
+	static const struct fgv_op_info unknown = {.stream_off = FGV_OP_NO_STREAM};
+
+	return op <= FGV_OP_MAX ? &fgv_op_infos[op] : &unknown;
+}
+
 static bool is_call(uint16_t op)
 {
-	return op <= FGV_OP_MAX && fgv_op_infos[op].call;
+	return info_of(op)->call;
 }
 
 static bool is_work(const struct fgv_request *request)
 {
-	return request->is_work || (request->op <= FGV_OP_MAX && fgv_op_infos[request->op].work);
-}
-
-static bool is_errand(uint16_t op)
-{
-	return op <= FGV_OP_MAX && fgv_op_infos[op].errand;
+	return request->is_work || info_of(request->op)->work;
 }
 
 /*
@@ -109,7 +112,7 @@ static bool is_errand(uint16_t op)
  */
 static bool may_wait(uint16_t op)
 {
-	return is_errand(op) && op != FGV_OP_STREAM_MAKE && op != FGV_OP_EVENT_MAKE;
+	return info_of(op)->errand && op != FGV_OP_STREAM_MAKE && op != FGV_OP_EVENT_MAKE;
 }
 
 /* Whose call it was is what the guest says: the daemon judges what that is worth. */
@@ -154,7 +157,7 @@ struct answer {
 static int dispatch(struct fgv_session *session, struct fgv_request *request, uint32_t len,
 		    struct answer *answer)
 {
-	bool errand = is_errand(request->op);
+	bool errand = info_of(request->op)->errand;
 	uint64_t begun_ns;
 
 	if (request->op != FGV_OP_LAUNCH)
@@ -169,6 +172,32 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 		fgv_errands_end(session, request->op, begun_ns);
 	if (errand)
 		fgv_errands_settle(session);
+	return 0;
+}
+
+static void fail_post(struct fgv_session *session, const struct fgv_request *request, uint32_t len,
+		      CUresult status)
+{
+	fgv_loans_refuse(session, request->op, session->message, len);
+	fgv_session_defer(session, status);
+}
+
+/* A post that is work: it has no reply, and is no errand. As execute(). */
+static int execute_post(struct fgv_session *session, struct fgv_request *request, uint32_t len)
+{
+	uint32_t no_reply;
+	CUresult status;
+
+	if (request->op != FGV_OP_LAUNCH)
+		fgv_batch_flush(session);
+	if (fgv_dispatch(session, request, session->message, len, NULL, &no_reply, &status) < 0)
+		return violation(session, request, request->violation);
+	if (status == FGV_CLOSED)
+		return CLOSED;
+	if (status == CUDA_SUCCESS || request->is_work)
+		fgv_gate_let(session, request);
+	if (status != CUDA_SUCCESS)
+		fail_post(session, request, len, status);
 	return 0;
 }
 
@@ -194,10 +223,8 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 		return CLOSED;
 	let(session, request, status);
 	if (!is_call(request->op)) {
-		if (status != CUDA_SUCCESS) {
-			fgv_loans_refuse(session, request->op, session->message, len);
-			fgv_session_defer(session, status);
-		}
+		if (status != CUDA_SUCCESS)
+			fail_post(session, request, len, status);
 		return 0;
 	}
 	if (status == CUDA_ERROR_OUT_OF_MEMORY && !is_deferred &&
@@ -213,6 +240,11 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 
 static int execute(struct fgv_session *session, struct fgv_request *request, uint32_t len)
 {
+	const struct fgv_op_info *info = info_of(request->op);
+
+	/* What is launched comes in numbers. */
+	if (info->work && !info->call)
+		return execute_post(session, request, len);
 	return execute_since(session, request, len, 0);
 }
 
@@ -249,6 +281,8 @@ static int run(struct fgv_session *session, struct fgv_request *request, uint32_
 {
 	if (is_behind(session, request))
 		return wait_behind(session, request, session->message, len);
+	if (!fgv_stall_is_used(&session->stall))
+		return execute(session, request, len);
 	switch (fgv_stall_judge(session, request, session->message, len)) {
 	case FGV_HELD_RUN:
 		return execute(session, request, len);

@@ -14,12 +14,22 @@
 
 struct fgv_session;
 
+#define FGV_FORECAST_SHAPES 64
+
+/* What share of the GPU a launch of this shape takes, so that it is computed once. */
+struct fgv_forecast_shape {
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t share; /* 0: there is none here */
+};
+
 struct fgv_forecast {
 	struct fgv_costs costs;
 	struct fgv_overlap overlap;
 	uint32_t processors;	    /* of the GPU */
 	uint32_t processor_threads; /* that each has room for */
 	uint32_t processor_blocks;
+	struct fgv_forecast_shape shapes[FGV_FORECAST_SHAPES]; /* at their kinds' places */
 	uint64_t unknown_ns; /* what a request is taken to cost whose kind was never measured */
 };
 

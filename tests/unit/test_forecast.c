@@ -348,6 +348,27 @@ START_TEST(graph_fits_where_it_is_known_to)
 }
 END_TEST
 
+/* Of one kind, which is all blocks of between 512 and 1,023 in number here, each has its share. */
+START_TEST(each_shape_has_its_share)
+{
+	struct fgv_request request;
+	struct fgv_expected expected;
+
+	learn(512, MS);
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t blocks = 1023; blocks >= 512; blocks -= 73) {
+			launch(streams[0], blocks, &request);
+			request.subject = 7;
+			request.amount = blocks * 256;
+			fgv_forecast_expect(&session, &request, session.message, &expected);
+			ck_assert(!expected.is_first);
+			ck_assert_uint_eq(expected.piece.share,
+					  blocks * FGV_SHARE_ALL / (132 * 8));
+		}
+	}
+}
+END_TEST
+
 /* Whatever a guest sends is a number. */
 START_TEST(hostile_sizes)
 {
@@ -391,6 +412,7 @@ static TCase *cases(void)
 	tcase_add_test(tests, nothing_fits_beside_on_a_serial_gpu);
 	tcase_add_test(tests, graph_takes_its_longest_way_or_all_of_the_gpu);
 	tcase_add_test(tests, graph_fits_where_it_is_known_to);
+	tcase_add_test(tests, each_shape_has_its_share);
 	tcase_add_test(tests, hostile_sizes);
 	return tests;
 }

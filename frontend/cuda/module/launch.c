@@ -76,18 +76,18 @@ static bool read_extra(void *const *extra, const uint8_t **buffer, size_t *len)
 	return true;
 }
 
-/* The sizes of parameters are followed by their offsets, which ascend. */
-static CUresult check_args(const struct fgv_function_info *info, const struct fgv_launch *launch)
+/*
+ * The sizes of parameters are followed by their offsets, which ascend. By itself, as is copying
+ * such a buffer: most launches have none, and would pay for the room on the stack.
+ */
+static __attribute__((noinline)) CUresult check_extra(const struct fgv_function_info *info,
+						      void *const *extra)
 {
 	uint32_t count = info->param_count;
 	const uint8_t *buffer;
 	size_t len;
 
-	if (launch->args && launch->extra)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!launch->extra)
-		return count && !launch->args ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	if (!read_extra(launch->extra, &buffer, &len))
+	if (!read_extra(extra, &buffer, &len))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t end = (uint64_t)info->param_sizes[count + i] + info->param_sizes[i];
@@ -96,6 +96,15 @@ static CUresult check_args(const struct fgv_function_info *info, const struct fg
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
+}
+
+static CUresult check_args(const struct fgv_function_info *info, const struct fgv_launch *launch)
+{
+	if (launch->args && launch->extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (launch->extra)
+		return check_extra(info, launch->extra);
+	return info->param_count && !launch->args ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static CUresult check(const struct fgv_kernel *kernel, const struct fgv_launch *launch,
@@ -144,7 +153,8 @@ static void copy_args(uint8_t *to, const struct fgv_function_info *info, void *c
 }
 
 /* The same from a buffer in which they lie as the kernel has them. */
-static void copy_extra(uint8_t *to, const struct fgv_function_info *info, void *const *extra)
+static __attribute__((noinline)) void copy_extra(uint8_t *to, const struct fgv_function_info *info,
+						 void *const *extra)
 {
 	const uint8_t *buffer;
 	size_t unused;
