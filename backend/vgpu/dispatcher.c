@@ -538,6 +538,7 @@ static int turn(struct fgv_session *session)
 	if (err >= 0) {
 		done += fgv_gate_turn(session);
 		fgv_errands_settle(session);
+		fgv_gate_end_calls(session);
 		err = fgv_control_look(session);
 	}
 	tell_rings(session);

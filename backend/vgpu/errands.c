@@ -45,7 +45,7 @@ bool fgv_errands_admit(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
 
-	if (gate->room_ns > 0 || fgv_gate_is_alone(gate))
+	if ((gate->room_ns > 0 && !gate->is_held) || fgv_gate_is_alone(gate))
 		return true;
 	fill(session);
 	if (session->errands.credit_ns > 0)

@@ -360,7 +360,10 @@ START_TEST(queues_while_it_is_held)
 	while (vgpu_call(&vgpu, 0, FGV_OP_EVENT_QUERY, &query, sizeof(query), NULL) ==
 	       CUDA_ERROR_NOT_READY)
 		poll(NULL, 0, 1);
-	await_no_wish();
+	for (int waited_ms = 0; __atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE);) {
+		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
+		poll(NULL, 0, 1);
+	}
 	fill(0, 1);
 	vgpu_await_wants(&vgpu);
 	ck_assert_uint_eq(used_ns(), 0);
@@ -381,8 +384,10 @@ START_TEST(tells_of_calls_while_it_is_held)
 	vgpu.grant->is_holdable = 1;
 	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
 	/* The daemon sees by itself if it was in a call before. */
-	while (__atomic_load_n(&vgpu.grant->in_call, __ATOMIC_SEQ_CST))
+	for (int waited_ms = 0; __atomic_load_n(&vgpu.grant->in_call, __ATOMIC_SEQ_CST);) {
+		ck_assert_int_lt(waited_ms++, PATIENCE_MS);
 		poll(NULL, 0, 1);
+	}
 	fgv_doorbell_clear(vgpu.sched_bell_fd);
 	set_held(1);
 	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_MEM_INFO, NULL, 0, &reply), CUDA_SUCCESS);
