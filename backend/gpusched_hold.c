@@ -55,8 +55,12 @@ uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session)
 
 static bool let_go(struct fgv_gpusched_session *session)
 {
+	struct fgv_grant *grant = session->grant;
+
 	session->is_held = false;
-	fgv_store_ordered(&session->grant->is_held, 0);
+	session->held_ns += fgv_now_ns() - session->held_at_ns;
+	__atomic_store_n(&grant->held_ns, session->held_ns, __ATOMIC_RELAXED);
+	fgv_store_ordered(&grant->is_held, 0);
 	if (!session->hold->holder->release(session->hold))
 		return true;
 	fgv_gpusched_condemn(session, "it was held, and can't be let go");
@@ -152,6 +156,7 @@ static bool hold(struct fgv_gpusched_session *session)
 		return true;
 	}
 	session->is_held = true;
+	session->held_at_ns = fgv_now_ns();
 	session->holds += session->is_undrained;
 	fgv_store_ordered(&session->grant->is_held, 1);
 	if (session->state == SESSION_WAITING)

@@ -75,6 +75,8 @@ struct fgv_gpusched_session {
 
 	struct fgv_hold *hold; /* NULL: it can't be held */
 	bool is_held;
+	uint64_t held_at_ns; /* while is_held: since when */
+	uint64_t held_ns;    /* in all, but for this time */
 	bool is_undrained; /* its grant was taken, with work unfinished */
 	bool is_loose;
 	LIST_ENTRY(fgv_gpusched_session) loose_link; /* while is_loose */

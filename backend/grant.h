@@ -49,6 +49,7 @@ struct fgv_grant {
 	uint32_t is_next;     /* 1: the grant comes soon, so be awake; 0 once it is given */
 	uint32_t is_holdable; /* 1: the session can be held, and may find its grant taken */
 	uint32_t is_held;     /* 1: its kernels stand still; more of them may be queued */
+	uint64_t held_ns;     /* how long it was held, in all, but for this time */
 
 	/* The vGPU process's. */
 	_Alignas(FGV_CACHE_LINE) uint64_t used_ns; /* of the GPU, in all */

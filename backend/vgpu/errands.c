@@ -54,9 +54,15 @@ bool fgv_errands_admit(struct fgv_session *session)
 	return false;
 }
 
+/* The time, without that in which the session was held: a call that waited for that took none. */
+static uint64_t now_ns(const struct fgv_session *session)
+{
+	return fgv_now_ns() - __atomic_load_n(&session->gate.grant->held_ns, __ATOMIC_RELAXED);
+}
+
 uint64_t fgv_errands_begin(const struct fgv_session *session)
 {
-	return fgv_gate_is_alone(&session->gate) ? 0 : fgv_now_ns();
+	return fgv_gate_is_alone(&session->gate) ? 0 : now_ns(session);
 }
 
 static void pay(struct fgv_session *session, uint64_t ns, uint64_t most_ns)
@@ -78,7 +84,8 @@ static bool is_load(uint16_t op)
 void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns)
 {
 	session->gpu->late_ns = 0;
-	pay(session, fgv_now_ns() - begun_ns, is_load(op) ? FGV_ERRANDS_LOAD_NS : UINT64_MAX);
+	pay(session, fgv_max_u64(now_ns(session), begun_ns) - begun_ns,
+	    is_load(op) ? FGV_ERRANDS_LOAD_NS : UINT64_MAX);
 }
 
 void fgv_errands_settle(struct fgv_session *session)

@@ -278,10 +278,12 @@ START_TEST(no_progress)
 
 	begin(&free_holder);
 	pthread_mutex_lock(&gpusched->lock);
-	gpusched->config.hang_held_ns = 20 * SLICE_NS;
+	gpusched->config.hang_held_ns = 2000 * SLICE_NS;
 	pthread_mutex_unlock(&gpusched->lock);
 	fake_want(&two, true);
+	/* This thread, which makes the one's progress, may not run for a while itself. */
 	while (!is_dead(one.pid)) {
+		ck_assert(!is_dead(two.pid));
 		__atomic_add_fetch(&two.grant->progress, 1, __ATOMIC_RELAXED);
 		usleep(50);
 	}
