@@ -99,8 +99,8 @@ struct blackscholes : workload {
 	{
 		unsigned blocks = (unsigned)((size + BLOCK - 1) / BLOCK);
 
-		evaluate<<<blocks, BLOCK>>>(device_prices, device_contracts, (size_t)size,
-					    rate_of(i % round + 1), count);
+		evaluate<<<blocks, BLOCK, 0, stream>>>(device_prices, device_contracts,
+						       (size_t)size, rate_of(i % round + 1), count);
 		workload_cuda(this, cudaGetLastError(), "launch of evaluate");
 	}
 
@@ -164,6 +164,7 @@ int main(int argc, char **argv)
 	w.sync_every = 32;
 	w.round = 50;
 	w.kernels = 1;
+	w.can_graph = true;
 	w.growth = 1;
 	workload_main(&w, argc, argv);
 }

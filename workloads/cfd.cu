@@ -278,14 +278,16 @@ struct cfd : workload {
 		const float *from = i % round ? states[(i + 1) % 2] : start;
 		const float *now = from;
 
-		find_times<<<blocks, BLOCK>>>(times, from, device_faces, amount(), count);
+		find_times<<<blocks, BLOCK, 0, stream>>>(times, from, device_faces, amount(),
+							 count);
 		workload_cuda(this, cudaGetLastError(), "launch of find_times");
 		for (int stage = 0; stage < STAGES; stage++) {
-			find_fluxes<<<blocks, BLOCK>>>(fluxes, now, device_faces, amount(), count);
+			find_fluxes<<<blocks, BLOCK, 0, stream>>>(fluxes, now, device_faces,
+								  amount(), count);
 			workload_cuda(this, cudaGetLastError(), "launch of find_fluxes");
 			now = states[i % 2];
-			step_time<<<blocks, BLOCK>>>(states[i % 2], from, fluxes, times, amount(),
-						     part_of(stage), count);
+			step_time<<<blocks, BLOCK, 0, stream>>>(states[i % 2], from, fluxes, times,
+								amount(), part_of(stage), count);
 			workload_cuda(this, cudaGetLastError(), "launch of step_time");
 		}
 	}
@@ -347,6 +349,7 @@ int main(int argc, char **argv)
 	w.sync_every = 4;
 	w.round = 2;
 	w.kernels = 1 + 2 * STAGES;
+	w.can_graph = true;
 	w.growth = 3;
 	workload_main(&w, argc, argv);
 }

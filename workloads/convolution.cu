@@ -89,9 +89,10 @@ struct convolution : workload {
 		dim3 grid(tiles, tiles), block(TILE, TILE);
 		int scale = (int)(i % round);
 
-		blur<1, 0><<<grid, block>>>(between, device_image, (int)size, scale, count);
+		blur<1, 0><<<grid, block, 0, stream>>>(between, device_image, (int)size, scale,
+						       count);
 		workload_cuda(this, cudaGetLastError(), "launch of blur along the rows");
-		blur<0, 1><<<grid, block>>>(blurred, between, (int)size, scale, count);
+		blur<0, 1><<<grid, block, 0, stream>>>(blurred, between, (int)size, scale, count);
 		workload_cuda(this, cudaGetLastError(), "launch of blur along the columns");
 	}
 
@@ -153,6 +154,7 @@ int main(int argc, char **argv)
 	w.sync_every = 32;
 	w.round = SCALES;
 	w.kernels = 2;
+	w.can_graph = true;
 	w.growth = 2;
 	workload_main(&w, argc, argv);
 }

@@ -106,8 +106,8 @@ struct hotspot : workload {
 		unsigned tiles = (unsigned)((size + TILE - 1) / TILE);
 		const float *from = i % round ? grids[(i + 1) % 2] : start;
 
-		simulate<<<dim3(tiles, tiles), dim3(TILE, TILE)>>>(grids[i % 2], from, device_power,
-								   (int)size, flow_of(size), count);
+		simulate<<<dim3(tiles, tiles), dim3(TILE, TILE), 0, stream>>>(
+			grids[i % 2], from, device_power, (int)size, flow_of(size), count);
 		workload_cuda(this, cudaGetLastError(), "launch of simulate");
 	}
 
@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 	w.sync_every = 32;
 	w.round = 8;
 	w.kernels = 1;
+	w.can_graph = true;
 	w.growth = 2;
 	workload_main(&w, argc, argv);
 }

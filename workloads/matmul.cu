@@ -69,7 +69,7 @@ struct matmul : workload {
 	{
 		unsigned tiles = (unsigned)((size + TILE - 1) / TILE);
 
-		multiply<<<dim3(tiles, tiles), dim3(TILE, TILE)>>>(
+		multiply<<<dim3(tiles, tiles), dim3(TILE, TILE), 0, stream>>>(
 			device_c, device_a, device_b, (int)size, i % round ? 1.0f : 0.0f, count);
 		workload_cuda(this, cudaGetLastError(), "launch of multiply");
 	}
@@ -124,6 +124,7 @@ int main(int argc, char **argv)
 	w.sync_every = 32;
 	w.round = 1000;
 	w.kernels = 1;
+	w.can_graph = true;
 	w.growth = 3;
 	workload_main(&w, argc, argv);
 }

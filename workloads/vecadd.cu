@@ -57,7 +57,7 @@ struct vecadd : workload {
 		unsigned blocks = (unsigned)((size + BLOCK - 1) / BLOCK);
 		const float *from = i % round ? sums[(i + 1) % 2] : start;
 
-		add<<<blocks, BLOCK>>>(sums[i % 2], from, addend, (size_t)size, count);
+		add<<<blocks, BLOCK, 0, stream>>>(sums[i % 2], from, addend, (size_t)size, count);
 		workload_cuda(this, cudaGetLastError(), "launch of add");
 	}
 
@@ -99,6 +99,7 @@ int main(int argc, char **argv)
 	w.sync_every = 32;
 	w.round = 1000;
 	w.kernels = 1;
+	w.can_graph = true;
 	w.growth = 1;
 	workload_main(&w, argc, argv);
 }

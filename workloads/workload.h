@@ -62,14 +62,18 @@ struct workload {
 	long sync_every;	 /* iterations between two synchronizations */
 	long queries;		 /* cudaStreamQuery() after each iteration */
 	long round;
-	int kernels;   /* in one iteration */
-	double growth; /* a kernel's time grows about with this power of size */
+	int kernels;	/* in one iteration */
+	double growth;	/* a kernel's time grows about with this power of size */
+	bool can_graph; /* an iteration is kernels alone, all of them in @stream */
 
 	double run_s;	  /* --seconds; 0: iterations are counted instead */
 	double kernel_us; /* asked for, then measured; 0: not */
 	double burst_s, sleep_s;
 	const char *start_at;
 	bool time_events;
+	bool as_graph;
+	cudaStream_t stream;   /* NULL, but for what is captured */
+	cudaGraphExec_t graph; /* of the last batch, or NULL */
 
 	char device[256]; /* its name, spaces made underscores */
 	cudaEvent_t first, last;

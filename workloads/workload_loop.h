@@ -25,6 +25,8 @@ static inline void workload_open(struct workload *w)
 	CUDA(w, cudaEventCreate(&w->first));
 	CUDA(w, cudaEventCreate(&w->last));
 	CUDA(w, cudaMalloc(&w->count, sizeof(*w->count)));
+	if (w->as_graph)
+		CUDA(w, cudaStreamCreate(&w->stream));
 }
 
 /* Everything as it was before the first iteration. */
@@ -48,6 +50,38 @@ static inline void workload_query(const struct workload *w)
 	}
 }
 
+/* The last batch's graph does what the new one does, where that has as many kernels. */
+static inline void workload_update(struct workload *w, cudaGraph_t graph)
+{
+	cudaGraphExecUpdateResultInfo info;
+
+	if (w->graph && cudaGraphExecUpdate(w->graph, graph, &info) == cudaSuccess)
+		return;
+	cudaGetLastError();
+	if (w->graph)
+		CUDA(w, cudaGraphExecDestroy(w->graph));
+	CUDA(w, cudaGraphInstantiate(&w->graph, graph, 0));
+}
+
+/* Iterations @from to @to: launched one by one, or captured and launched as a graph. */
+static inline void workload_steps(struct workload *w, long from, long to)
+{
+	cudaGraph_t graph;
+
+	if (w->as_graph)
+		CUDA(w, cudaStreamBeginCapture(w->stream, cudaStreamCaptureModeThreadLocal));
+	for (long i = from; i < to; i++) {
+		w->step(i);
+		workload_query(w);
+	}
+	if (!w->as_graph)
+		return;
+	CUDA(w, cudaStreamEndCapture(w->stream, &graph));
+	workload_update(w, graph);
+	CUDA(w, cudaGraphDestroy(graph));
+	CUDA(w, cudaGraphLaunch(w->graph, w->stream));
+}
+
 /* Runs iterations @from to @to, and returns the seconds between the events around them. */
 static inline double workload_batch(struct workload *w, long from, long to, bool time_events)
 {
@@ -55,10 +89,7 @@ static inline double workload_batch(struct workload *w, long from, long to, bool
 
 	if (time_events)
 		CUDA(w, cudaEventRecord(w->first, NULL));
-	for (long i = from; i < to; i++) {
-		w->step(i);
-		workload_query(w);
-	}
+	workload_steps(w, from, to);
 	if (time_events)
 		CUDA(w, cudaEventRecord(w->last, NULL));
 	CUDA(w, cudaDeviceSynchronize());

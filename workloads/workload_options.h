@@ -20,6 +20,7 @@ static inline void workload_help(const struct workload *w)
 	       "+%%s.%%N\n"
 	       "                   tells it); -: once ready, read T from standard input\n"
 	       "  --events         measure the device's time with events, too\n"
+	       "  --graphs         launch what lies between two synchronizations as a graph\n"
 	       "  --help           print this and exit\n\n"
 	       "A unit of work is %s.\n",
 	       w->name, w->about, w->size_about, w->size, w->max_size, w->kernels,
@@ -107,6 +108,9 @@ static inline void workload_option(struct workload *w, int option, bool *count_g
 	case 'e':
 		w->time_events = true;
 		break;
+	case 'g':
+		w->as_graph = true;
+		break;
 	case 'h':
 		workload_help(w);
 		exit(0);
@@ -128,6 +132,7 @@ static inline void workload_parse(struct workload *w, int argc, char **argv)
 		{"sleep-ms", required_argument, NULL, 'z'},
 		{"start-at", required_argument, NULL, 'a'},
 		{"events", no_argument, NULL, 'e'},
+		{"graphs", no_argument, NULL, 'g'},
 		{"help", no_argument, NULL, 'h'},
 		{},
 	};
@@ -142,6 +147,8 @@ static inline void workload_parse(struct workload *w, int argc, char **argv)
 	}
 	if (count_given && w->run_s > 0)
 		workload_usage(w, "--iterations and --seconds exclude each other");
+	if (w->as_graph && (!w->can_graph || w->queries))
+		workload_usage(w, "--graphs is for iterations that are kernels alone");
 	if ((w->burst_s > 0) != (w->sleep_s > 0))
 		workload_usage(w, "--burst-ms and --sleep-ms need each other");
 }

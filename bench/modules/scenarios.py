@@ -14,6 +14,9 @@ MATMUL = "matmul:kernel-us=207,sync-every=8"
 HOTSPOT = "hotspot:kernel-us=133,sync-every=16"
 ASYNCHRONOUS = "blackscholes:kernel-us=377,sync-every=8"
 INTERACTIVE = "srad:kernel-us=46"
+# Graphs of a millisecond, and of 16, which is longer than a slice.
+GRAPHS = "matmul:kernel-us=28,sync-every=32,graphs"
+LONG_GRAPHS = "matmul:kernel-us=509,sync-every=32,graphs"
 SLEEPER = "matmul:kernel-us=28,sync-every=8,burst-ms=5,sleep-ms=20"
 
 FAIR = (Way("fair"),)
@@ -43,6 +46,8 @@ SCENARIOS = {
                   ((SMALL,), (INTERACTIVE,)), PLAIN, "alone"),
     "h": Scenario("accounted time against events", "1",
                   ((SMALL,), (LARGE,), (HOTSPOT,), (ASYNCHRONOUS,)), kind="accounts"),
+    "i": Scenario("graphs against launches, and against graphs longer than a slice", "1:1",
+                  ((GRAPHS, LARGE), (GRAPHS, LONG_GRAPHS))),
 }
 
 

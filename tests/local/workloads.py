@@ -17,6 +17,7 @@ WORKLOADS = {
     "pathfinder": (6, (1, 2, 33, 1000)), "lavamd": (6, (1, 2, 9)), "heartwall": (10, (1, 2, 9)),
     "cfd": (3, (1, 2, 9)),
 }
+GRAPHS = ("vecadd", "matmul", "hotspot", "blackscholes", "convolution", "cfd")
 # Kernel times to ask for; a real GPU's problems would be too large for the processor to check.
 SHORT_US, LONG_US = 100, 4000 if os.environ.get("FAIRGV_TEST_GPU", "soft") == "soft" else 400
 ADDRESSES = 32 << 30 # bytes that a program can have; lavamd wants as many for its largest size
@@ -108,6 +109,14 @@ def queries():
         run(daemon, "hotspot", "--size", 100, "--iterations", 20, "--queries", 3)
 
 
+def graphs():
+    """A batch as a graph, which changes with the iterations; the last one is shorter."""
+    with backend({"vm1": ""}) as daemon:
+        for name in GRAPHS:
+            run(daemon, name, "--size", 33, "--iterations", 21, "--sync-every", 5, "--graphs")
+        expect(daemon.report()["vms"][0]["graphs"] == 5 * len(GRAPHS), daemon.report())
+
+
 def too_large():
     """A size for which there is no memory is told."""
     with backend({"vm1": ""}) as daemon:
@@ -132,10 +141,11 @@ def refusals():
                 (("--seconds", 1, "--iterations", 1), "exclude each other"),
                 (("--sleep-ms", 1), "need each other"),
                 (("--start-at", "noon"), "--start-at: 'noon' is not a number"),
+                (("--graphs",), "kernels alone"),
                 (("surplus",), "unexpected argument 'surplus'")):
             status, out, err = finish(daemon.start("vm1", "workloads/srad", *options))
             expect(status == 2 and message in err and not out, f"{options}: {status}: {out}{err}")
 
 
-main(results, units_are_work, seconds, kernel_time, bursts, common_start, queries, too_large,
+main(results, units_are_work, seconds, kernel_time, bursts, common_start, queries, graphs, too_large,
      refusals)
