@@ -303,6 +303,11 @@ _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 #define FGV_GRAPH_NODES_MAX	(1u << 16)  /* of one graph */
 #define FGV_GRAPHS_NODES_MAX	(1u << 18)  /* of all graphs of a session */
 #define FGV_GRAPH_EDGES_MAX	(1u << 20)  /* of one graph */
+/*
+ * Bytes that the copies and fills of one graph move. Engines that copy are not held
+ * (docs/design/0019-holding.md), so this is what can go on of a graph behind the end of its slice.
+ */
+#define FGV_GRAPH_MOVED_MAX	(256ull << 20)
 #define FGV_GRAPH_TEXT_MAX	(64u << 20) /* bytes; of one graph, and that a session keeps */
 
 struct fgv_graph_node {

@@ -77,12 +77,22 @@ static bool copies_host_memory(const struct fgv_gpu_node *node)
 						   node->copy.dstMemoryType == CU_MEMORYTYPE_HOST);
 }
 
+/* FGV_GRAPH_MOVED_MAX + 1 for any more, so that sums do not wrap. */
+static uint64_t moved_by(const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
+{
+	if (node->kind != FGV_GPU_NODE_COPY && node->kind != FGV_GPU_NODE_FILL)
+		return 0;
+	return fgv_min_u64(kept->amount, FGV_GRAPH_MOVED_MAX + 1);
+}
+
 /* Puts a node in the place of another, or of none, which the caller is to drop; counts it. */
 static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint32_t number,
 		     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
 {
 	session->graphs.kept_bytes += kept->bytes - graph->kept[number].bytes;
 	graph->bytes += kept->bytes - graph->kept[number].bytes;
+	graph->moved += moved_by(node, kept);
+	graph->moved -= moved_by(&graph->nodes[number], &graph->kept[number]);
 	graph->kernels -= graph->nodes[number].kind == FGV_GPU_NODE_KERNEL;
 	graph->kernels += node->kind == FGV_GPU_NODE_KERNEL;
 	graph->uses_host |= copies_host_memory(node);
@@ -110,6 +120,8 @@ static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 		if (edges > FGV_GRAPH_EDGES_MAX)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (graph->moved > FGV_GRAPH_MOVED_MAX)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return text.left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -224,6 +236,8 @@ CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, 
 		return CUDA_ERROR_INVALID_VALUE;
 	while (left.left > 0 && status == CUDA_SUCCESS)
 		status = change_node(session, graph, &left);
+	if (status == CUDA_SUCCESS && graph->moved > FGV_GRAPH_MOVED_MAX)
+		status = CUDA_ERROR_NOT_SUPPORTED;
 	/* What the GPU does not change in place is made anew. */
 	if (status == CUDA_SUCCESS && !graph->gpu)
 		return gpu->ops->graph_create(gpu, graph->nodes, graph->count, &graph->gpu);

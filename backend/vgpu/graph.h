@@ -25,6 +25,7 @@ struct fgv_graph {
 	bool uses_host;	       /* some node copies from or to host memory */
 	uint64_t mapped_taken; /* of the session's host memory, when it was last looked at */
 	uint64_t bytes;	       /* of all nodes' messages */
+	uint64_t moved;	       /* bytes, by its copies and fills */
 	struct fgv_graph_kept *kept;
 	struct fgv_gpu_node *nodes;
 };

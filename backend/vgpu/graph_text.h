@@ -16,8 +16,8 @@ struct fgv_session;
 
 /* Of a node, besides what the GPU gets; all zero: of a node that does nothing. */
 struct fgv_graph_kept {
-	void *storage; /* the request's message, and pointers to its arguments */
-	uint64_t bytes; /* of the message */
+	void *storage;		   /* the request's message, and pointers to its arguments */
+	uint64_t bytes;		   /* of the message */
 	struct fgv_object *module; /* of a kernel, with a reference */
 	uint32_t kind;		   /* as cost.h has it */
 	uint64_t amount;

@@ -304,6 +304,41 @@ START_TEST(goes_and_comes_with_changes)
 }
 END_TEST
 
+/* More than a graph of the host's may move, by all nodes together or by a change. */
+START_TEST(moves_too_much)
+{
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	CUgraph graph = new_graph();
+	CUdeviceptr memory;
+	CUgraphExec exec;
+
+	EXPECT(fgv_memory_alloc(&memory, 32 << 20), CUDA_SUCCESS);
+	params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+		.dst = memory, .elementSize = 4, .width = (32 << 20) / 4, .height = 1};
+	for (int i = 0; i < 8; i++)
+		EXPECT(fgv_node_add(&nodes[i], graph, i ? &nodes[i - 1] : NULL, NULL, i > 0,
+				    &params),
+		       CUDA_SUCCESS);
+	exec = instantiate(graph);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 1);
+	params.memset.width = 1;
+	EXPECT(fgv_node_add(&nodes[8], graph, &nodes[7], NULL, 1, &params), CUDA_SUCCESS);
+	instantiate(graph);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 1);
+
+	/* Where one moves less, another may move more. */
+	EXPECT(fgv_exec_set_params(exec, nodes[0], &params), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+	params.memset.width = (32 << 20) / 4;
+	EXPECT(fgv_exec_set_params(exec, nodes[0], &params), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 3);
+	ck_assert_uint_eq(requests(FGV_OP_FILL), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("core_graph_host");
@@ -318,6 +353,7 @@ int main(void)
 	tcase_add_test(tests, refused_ones_are_launched_node_by_node);
 	tcase_add_test(tests, functions_are_not_for_the_host);
 	tcase_add_test(tests, goes_and_comes_with_changes);
+	tcase_add_test(tests, moves_too_much);
 	suite_add_tcase(suite, tests);
 	return run_suite(suite);
 }

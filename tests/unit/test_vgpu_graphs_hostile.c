@@ -216,6 +216,33 @@ START_TEST(refuses_too_many_edges)
 }
 END_TEST
 
+/* Copies are not held: a graph of them could go on for any time behind the end of its slice. */
+START_TEST(refuses_to_move_without_end)
+{
+	struct fgv_fill_request fill = graphs_fill_of(0, 1);
+	uint64_t memory = vgpu_must_alloc(&graphs.vgpu, 16 << 20);
+	uint32_t graph, all;
+
+	fill.address = memory;
+	fill.count = (16 << 20) / 4;
+	for (int i = 0; i < 16; i++)
+		graphs_put(FGV_OP_FILL, &fill, sizeof(fill), i - 1, -1);
+	all = graphs.text.len;
+	ck_assert_uint_eq(graphs_build_of(16, 0, all, &graph), CUDA_SUCCESS);
+	graphs_put_word(0, 1, -1, -1);
+	ck_assert_uint_eq(graphs_build_of(17, 0, graphs.text.len, &graph),
+			  CUDA_ERROR_NOT_SUPPORTED);
+	/* Nor by a change. */
+	graphs.text.len = graphs.text.nodes = 0;
+	graphs_put_word(0, 1, -1, -1);
+	graph = graphs_must_build();
+	fill.count = UINT64_MAX / 4;
+	graphs_put(FGV_OP_FILL, &fill, sizeof(fill), -1, -1);
+	graphs_post_update(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_ERROR_NOT_SUPPORTED);
+}
+END_TEST
+
 /* Graphs are charged: of as many as it likes a guest gets what its quota has room for. */
 START_TEST(charges_for_graphs)
 {
@@ -292,6 +319,7 @@ int main(void)
 	tcase_add_test(tests, does_not_touch_host_memory_that_is_gone);
 	tcase_add_test(tests, refuses_too_many_nodes);
 	tcase_add_test(tests, refuses_too_many_edges);
+	tcase_add_test(tests, refuses_to_move_without_end);
 	tcase_add_test(tests, charges_for_graphs);
 	tcase_add_test(tests, keeps_no_parts_without_end);
 	tcase_add_loop_test(tests, refuses_wrong_texts, 0, BAD_TEXTS);

@@ -101,6 +101,7 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 	fgv_exec_text_free(&text);
 	if (res)
 		return res;
+	exec->host.moved = text.moved;
 	if (graph)
 		keep(exec, graph);
 	fgv_stats_graph(way);
@@ -128,12 +129,12 @@ static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec,
 	while (!res && (node = take_changed(exec))) {
 		size_t before = text->len;
 
-		res = fgv_exec_text_change(text, node);
+		res = fgv_exec_text_change(text, node, &exec->host.moved);
 		if (!res && text->len > FGV_DATA_MAX && before) {
 			text->len = before;
 			res = post_changes(lane, exec->host.graph, text);
 			if (!res)
-				res = fgv_exec_text_change(text, node);
+				res = fgv_exec_text_change(text, node, &exec->host.moved);
 		}
 		if (!res && text->len >= PIECE_BYTES)
 			res = post_changes(lane, exec->host.graph, text);

@@ -28,6 +28,7 @@ struct fgv_exec {
 	uint32_t event;		     /* the host's handle; 0 until needed */
 	struct {
 		uint32_t graph; /* the host's handle; 0: what the nodes do is posted one by one */
+		uint64_t moved; /* bytes, by its copies and fills */
 		struct fgv_node *changed; /* since the host was told what they do; NULL: none */
 	} host;
 	LIST_ENTRY(fgv_exec) hosted; /* with those that have a graph there */

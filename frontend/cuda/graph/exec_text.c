@@ -49,7 +49,7 @@ static enum fgv_stats_graph way_of(const struct fgv_record *record)
 	case FGV_OP_STREAM_WAIT_EVENT:
 		return FGV_STATS_GRAPH_EVENT;
 	default:
-		return FGV_STATS_GRAPH_PAGEABLE;
+		return FGV_STATS_GRAPH_OTHER;
 	}
 }
 
@@ -71,6 +71,37 @@ static enum fgv_stats_graph way_of_graph(const struct fgv_graph *graph)
 		way = each->work.child ? way_of_graph(each->work.child)
 				       : way_of_records(each->work.records);
 	return way;
+}
+
+static uint64_t moved_by_one(const struct fgv_record *record)
+{
+	const struct fgv_copy_device_request *copy = (const void *)record->message;
+	const struct fgv_copy_box_request *box = (const void *)record->message;
+	const struct fgv_fill_request *fill = (const void *)record->message;
+	const struct fgv_fill_rows_request *rows = (const void *)record->message;
+
+	switch (record->op) {
+	case FGV_OP_COPY_DEVICE:
+		return copy->size;
+	case FGV_OP_COPY_BOX:
+		return box->box[0] * box->box[1] * box->box[2];
+	case FGV_OP_FILL:
+		return fill->count * fill->width;
+	case FGV_OP_FILL_ROWS:
+		return rows->width * rows->height;
+	default:
+		return 0;
+	}
+}
+
+/* Each no more than just too much, so that sums do not wrap. */
+static uint64_t moved_by(const struct fgv_record *first)
+{
+	uint64_t moved = 0;
+
+	for (; first; first = first->next)
+		moved += fgv_min_u64(moved_by_one(first), FGV_GRAPH_MOVED_MAX + 1);
+	return moved;
 }
 
 /* --- One node of the text ------------------------------------------------------ */
@@ -136,6 +167,8 @@ static CUresult put_records(struct fgv_exec_text *text, struct fgv_node *node,
 	CUresult res;
 
 	node->first = text->count;
+	node->moved = moved_by(record);
+	text->moved += node->moved;
 	res = put(text, text->count, record, node->disabled, before, before_count);
 	while (!res && record && record->next) {
 		record = record->next;
@@ -230,10 +263,15 @@ static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph, u
 CUresult fgv_exec_text_write(struct fgv_exec_text *text, struct fgv_graph *graph,
 			     enum fgv_stats_graph *way)
 {
+	CUresult res;
+
 	*way = way_of_graph(graph);
 	if (*way != FGV_STATS_GRAPH_HOST)
 		return CUDA_SUCCESS;
-	return put_graph(text, graph, NO_ENTRY);
+	res = put_graph(text, graph, NO_ENTRY);
+	if (text->moved > FGV_GRAPH_MOVED_MAX)
+		*way = FGV_STATS_GRAPH_MOVES;
+	return res;
 }
 
 static uint32_t count_records(const struct fgv_record *first)
@@ -245,13 +283,18 @@ static uint32_t count_records(const struct fgv_record *first)
 	return count ? count : 1;
 }
 
-CUresult fgv_exec_text_change(struct fgv_exec_text *text, const struct fgv_node *node)
+CUresult fgv_exec_text_change(struct fgv_exec_text *text, struct fgv_node *node, uint64_t *moved)
 {
 	const struct fgv_record *record = node->work.records;
 	uint32_t count = count_records(record);
 	CUresult res = CUDA_SUCCESS;
 
 	if (way_of_records(record) != FGV_STATS_GRAPH_HOST || count != node->last - node->first + 1)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*moved -= node->moved;
+	node->moved = moved_by(record);
+	*moved += node->moved;
+	if (*moved > FGV_GRAPH_MOVED_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (uint32_t i = 0; i < count && !res; i++) {
 		res = put(text, node->first + i, record, node->disabled, NULL, 0);

@@ -14,6 +14,7 @@ struct fgv_exec_text {
 	uint8_t *bytes;
 	size_t len, room;
 	uint32_t count; /* of nodes */
+	uint64_t moved; /* bytes, by copies and fills */
 };
 
 /*
@@ -24,10 +25,10 @@ CUresult fgv_exec_text_write(struct fgv_exec_text *text, struct fgv_graph *graph
 			     enum fgv_stats_graph *way);
 
 /*
- * What @node does now, for an update. CUDA_ERROR_NOT_SUPPORTED where that is not for the host, or
- * takes another number of nodes there.
+ * What @node does now, for an update of a graph that moves *@moved bytes, which follows.
+ * CUDA_ERROR_NOT_SUPPORTED where that is not for the host, or takes another number of nodes there.
  */
-CUresult fgv_exec_text_change(struct fgv_exec_text *text, const struct fgv_node *node);
+CUresult fgv_exec_text_change(struct fgv_exec_text *text, struct fgv_node *node, uint64_t *moved);
 
 void fgv_exec_text_free(struct fgv_exec_text *text);
 

@@ -39,6 +39,7 @@ struct fgv_node {
 	CUgraphEdgeData *edges;	  /* of each, for what of it: as the program said */
 	uint32_t before_count;
 	uint32_t first, last; /* of what is instantiated: its numbers in the host's graph */
+	uint64_t moved;	      /* bytes that it moves there */
 	struct fgv_node *next_changed; /* since the host was told what they do */
 	bool is_changed;	       /* it is among those */
 	bool disabled;
