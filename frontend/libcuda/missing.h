@@ -13,9 +13,11 @@ CUresult fgv_driver_missing(struct fgv_unsupported *unsupported);
  * A function that looks at none of its arguments may be called with any. Its prototype is the
  * header's if that has one, so the definition goes by another name.
  */
+#define STUB_NAME(symbol)	 fgv_missing_##symbol
+#define STUB_DECLARATION(symbol) FGV_EXPORT CUresult STUB_NAME(symbol)(void) __asm__(#symbol);
 #define STUB(symbol)                                                                               \
-	FGV_EXPORT CUresult fgv_missing_##symbol(void) __asm__(#symbol);                           \
-	CUresult fgv_missing_##symbol(void)                                                        \
+	STUB_DECLARATION(symbol)                                                                   \
+	CUresult STUB_NAME(symbol)(void)                                                           \
 	{                                                                                          \
 		static struct fgv_unsupported unsupported = {.name = #symbol};                     \
                                                                                                    \

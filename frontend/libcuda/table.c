@@ -17,8 +17,18 @@ struct entry {
 	void *symbol; /* NULL: FairGV does not have it */
 };
 
-#define ENTRY(name, version, thread, symbol) {name, version, thread, (void *)(symbol)},
-#define MISSING(name, version, thread)	     {name, version, thread, NULL},
+/* What is refused has no other declaration in some versions of the toolkit's headers. */
+#define ENTRY(name, version, thread, symbol)
+#define MISSING(name, version, thread)
+#define REFUSED(name, version, thread, symbol) STUB_DECLARATION(symbol)
+#include "frontend/libcuda/table.inc"
+#undef ENTRY
+#undef MISSING
+#undef REFUSED
+
+#define ENTRY(name, version, thread, symbol)   {name, version, thread, (void *)(symbol)},
+#define MISSING(name, version, thread)	       {name, version, thread, NULL},
+#define REFUSED(name, version, thread, symbol) {name, version, thread, (void *)STUB_NAME(symbol)},
 
 /* By name; then the legacy ones by version, then those for threads. */
 static const struct entry entries[] = {

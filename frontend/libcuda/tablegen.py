@@ -9,7 +9,7 @@ plain symbol, the next one _v2, and so on. What these headers don't say is in dr
 
 A symbol whose definition in a SOURCE starts with FGV_EXPORT is implemented. So is a per-thread form
 of one with a stream among its arguments, which is made here. Every other gets a stub that returns
-CUDA_ERROR_NOT_SUPPORTED, and is not found by cuGetProcAddress().
+CUDA_ERROR_NOT_SUPPORTED. cuGetProcAddress() finds it only if driver.txt says so.
 
     --api FILE       cuda.h, preprocessed with __CUDA_API_VERSION_INTERNAL
     --typedefs FILE  a header with types named PFN_<name>_v<version>; may be repeated
@@ -17,12 +17,15 @@ CUDA_ERROR_NOT_SUPPORTED, and is not found by cuGetProcAddress().
     --stubs FILE     C source to write: stubs, and per-thread forms
     --map FILE       the linker's version script to write
     --table FILE     header to write: ENTRY(name, version, thread, symbol) for each that is
-                     implemented, MISSING(name, version, thread) for each other, sorted
-    --names FILE     header to write: SYMBOL(name, version, thread, symbol, implemented) for all
+                     implemented, REFUSED(name, version, thread, symbol) for each stub that is
+                     found, MISSING(name, version, thread) for each other, sorted
+    --names FILE     header to write: SYMBOL(name, version, thread, symbol, implemented, found)
+                     for all
     --support FILE   table to write
 """
 
 import argparse
+import fnmatch
 import os
 import re
 import sys
@@ -46,8 +49,8 @@ SUPPORT_HEAD = """\
 # What of the CUDA driver API is supported
 
 Of the {all} symbols that a driver of CUDA 13 exports, FairGV's `libcuda.so.1` has {have}. The others
-return `CUDA_ERROR_NOT_SUPPORTED`, and `cuGetProcAddress` does not find them; `FAIRGV_STATS=1` names
-and counts those that a program has called. The version is that of CUDA since which the symbol has
+return `CUDA_ERROR_NOT_SUPPORTED`; `cuGetProcAddress` finds only those marked as refused.
+`FAIRGV_STATS=1` names and counts those that a program has called. The version is that of CUDA since which the symbol has
 stood for its name.
 
 | symbol | since | |
@@ -85,18 +88,21 @@ def read_versions(paths):
 
 
 def read_extra(path):
-    """Names that are no functions here; [(name, version, symbol)] of those that stand for others."""
-    absent, others = set(), []
+    """Names that are no functions here; [(name, version, symbol)] of those that stand for others;
+    patterns of the names that are refused."""
+    absent, others, refused = set(), [], []
     for number, line in enumerate(open(path, encoding="utf-8"), 1):
         line = line.partition("#")[0].strip()
-        match = re.fullmatch(r"- (\w+)|(\w+) (\d+) = (\w+)", line)
+        match = re.fullmatch(r"- (\w+)|! (\w+\*?)|(\w+) (\d+) = (\w+)", line)
         if line and not match:
-            sys.exit(f"{path}:{number}: neither '- NAME' nor 'NAME VERSION = SYMBOL'")
+            sys.exit(f"{path}:{number}: not '- NAME', '! PATTERN' or 'NAME VERSION = SYMBOL'")
         if line and match[1]:
             absent.add(match[1])
+        elif line and match[2]:
+            refused.append(match[2])
         elif line:
-            others.append((match[2], int(match[3]), match[4]))
-    return absent, others
+            others.append((match[3], int(match[4]), match[5]))
+    return absent, others, refused
 
 
 def name_symbols(name, thread, versions, plain):
@@ -168,19 +174,38 @@ def thread_word(thread):
     return "PER_THREAD" if thread else "LEGACY"
 
 
-def entry(row, implemented):
+def find_refused(table, implemented, patterns):
+    """The symbols that are not implemented, and whose names match a pattern."""
+    found = set()
+    for pattern in patterns:
+        symbols = {row[3] for row in table if fnmatch.fnmatchcase(row[0], pattern)}
+        if not symbols - implemented:
+            sys.exit(f"no function that is not implemented is named {pattern}")
+        found |= symbols - implemented
+    return found
+
+
+def entry(row, implemented, refused):
     name, version, thread, symbol = row
     if symbol in implemented:
         return f'ENTRY("{name}", {version}, {thread_word(thread)}, {symbol})\n'
+    if symbol in refused:
+        return f'REFUSED("{name}", {version}, {thread_word(thread)}, {symbol})\n'
     return f'MISSING("{name}", {version}, {thread_word(thread)})\n'
 
 
-def support_table(table, implemented):
+def support_word(symbol, implemented, refused):
+    if symbol in implemented:
+        return "yes"
+    return "refused" if symbol in refused else "not supported"
+
+
+def support_table(table, implemented, refused):
     symbols = {}
     for _, version, _, symbol in table:
         symbols[symbol] = min(version, symbols.get(symbol, version))
     rows = [f"| `{symbol}` | {version // 1000}.{version % 1000 // 10} | "
-            f"{'yes' if symbol in implemented else 'not supported'} |\n"
+            f"{support_word(symbol, implemented, refused)} |\n"
             for symbol, version in sorted(symbols.items())]
     have = sum(symbol in implemented for symbol in symbols)
     return SUPPORT_HEAD.format(all=len(symbols), have=have) + "".join(rows)
@@ -195,7 +220,7 @@ def main():
     args = parser.parse_args()
 
     prototypes = read_prototypes(args.api)
-    absent, others = read_extra(args.extra)
+    absent, others, patterns = read_extra(args.extra)
     table = make_table(set(prototypes), read_versions(args.typedefs), absent, others)
     symbols = {symbol for _, _, _, symbol in table}
     implemented = read_marked(args.sources, "FGV_EXPORT")
@@ -203,14 +228,16 @@ def main():
         sys.exit(f"{implemented[symbol]}: {symbol} is no function of the driver")
     forms = make_forms(prototypes, implemented)
     have = set(implemented) | set(forms)
+    refused = find_refused(table, have, patterns)
     stubs = [f"STUB({symbol})\n" for symbol in sorted(symbols - have)]
     write(args.stubs, STUBS_HEAD + "".join(forms[s] for s in sorted(forms)) + "".join(stubs))
     lines = "".join(f"\t{symbol};\n" for symbol in sorted(symbols))
     write(args.map, f"{{\nglobal:\n{lines}local:\n\t*;\n}};\n")
-    write(args.table, "".join(entry(row, have) for row in table))
+    write(args.table, "".join(entry(row, have, refused) for row in table))
     write(args.names, "".join(
-        f'SYMBOL("{n}", {v}, {thread_word(t)}, {s}, {int(s in have)})\n' for n, v, t, s in table))
-    write(args.support, support_table(table, have))
+        f'SYMBOL("{n}", {v}, {thread_word(t)}, {s}, {int(s in have)}, '
+        f'{int(s in have | refused)})\n' for n, v, t, s in table))
+    write(args.support, support_table(table, have, refused))
 
 
 main()

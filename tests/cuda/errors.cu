@@ -183,6 +183,26 @@ static void symbols_and_functions(void)
 	cudaGetLastError();
 }
 
+/* A system may lack these, but its driver is not too old for them. */
+static void interop(void)
+{
+	struct cudaExternalMemoryHandleDesc desc = {};
+	cudaExternalMemory_t external;
+	cudaIpcMemHandle_t handle;
+	cudaError_t err;
+	void *memory;
+
+	CUDA(cudaMalloc(&memory, 4096));
+	err = cudaIpcGetMemHandle(&handle, memory);
+	EXPECT(err == cudaSuccess || err == cudaErrorNotSupported);
+	err = cudaGraphicsUnregisterResource(NULL);
+	EXPECT(err && err != cudaErrorCallRequiresNewerDriver);
+	err = cudaImportExternalMemory(&external, &desc);
+	EXPECT(err && err != cudaErrorCallRequiresNewerDriver);
+	CUDA(cudaFree(memory));
+	cudaGetLastError();
+}
+
 static void names(void)
 {
 	EXPECT(!strcmp(cudaGetErrorName(cudaSuccess), "cudaSuccess"));
@@ -205,6 +225,7 @@ int main(void)
 	devices();
 	handles();
 	symbols_and_functions();
+	interop();
 	names();
 	CUDA(cudaDeviceSynchronize());
 	return mismatches ? 1 : 0;

@@ -59,6 +59,17 @@ static void streams(void)
 	EXPECT(have("cuDeviceGet", 13000, thread) == symbol("cuDeviceGet"));
 }
 
+/* Drivers have these, whether or not their system has what they are for. */
+static void interop(void)
+{
+	const cuuint64_t thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+	EXPECT(have("cuIpcGetMemHandle", 13000, 0) == symbol("cuIpcGetMemHandle"));
+	EXPECT(have("cuIpcOpenMemHandle", 13000, 0) == symbol("cuIpcOpenMemHandle_v2"));
+	EXPECT(have("cuGraphicsMapResources", 13000, thread) ==
+	       symbol("cuGraphicsMapResources_ptsz"));
+}
+
 static void mistakes(void)
 {
 	CUdriverProcAddressQueryResult status;
@@ -94,6 +105,7 @@ int main(void)
 {
 	versions();
 	streams();
+	interop();
 	mistakes();
 	old_form();
 	return 0;
