@@ -190,6 +190,7 @@ static int execute_post(struct fgv_session *session, struct fgv_request *request
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
+	fgv_gate_begin_calls(&session->gate);
 	if (fgv_dispatch(session, request, session->message, len, NULL, &no_reply, &status) < 0)
 		return violation(session, request, request->violation);
 	if (status == FGV_CLOSED)
