@@ -322,6 +322,23 @@ void fgv_gpusched_session_hold(struct fgv_gpusched_session *session, struct fgv_
 	fgv_bells_kick(&gpusched->bells);
 }
 
+void fgv_gpusched_session_ending(struct fgv_gpusched_session *session)
+{
+	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
+	struct fgv_hold *hold;
+
+	pthread_mutex_lock(&gpusched->lock);
+	hold = session->hold && session->hold->holder->keeps_memory ? session->hold : NULL;
+	if (hold) {
+		fgv_gpusched_hold_free(session);
+		fgv_store_ordered(&session->grant->is_holdable, 0);
+		session->hold = NULL;
+	}
+	pthread_mutex_unlock(&gpusched->lock);
+	if (hold)
+		hold->holder->forget(hold);
+}
+
 /* --- Figures --------------------------------------------------------------- */
 
 static void add_session(struct fgv_gpusched_stats *stats,

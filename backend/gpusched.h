@@ -75,6 +75,12 @@ void fgv_gpusched_session_started(struct fgv_gpusched_session *session, pid_t pi
  */
 void fgv_gpusched_session_hold(struct fgv_gpusched_session *session, struct fgv_hold *hold);
 
+/*
+ * @session is ending: where its hold keeps what its process gives back, it is let go and can't be
+ * held any more.
+ */
+void fgv_gpusched_session_ending(struct fgv_gpusched_session *session);
+
 /* What a session or a vGPU has used. */
 struct fgv_gpusched_stats {
 	struct fgv_sched_stats sched;

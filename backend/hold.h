@@ -31,6 +31,9 @@ struct fgv_holder {
 	 */
 	bool is_free;
 
+	/* What the session has of the GPU is not free before forget. */
+	bool keeps_memory;
+
 	/*
 	 * The session's kernels stop where they are, and none begins. 0, or a negative errno: then
 	 * it runs as before. Not called for one that is held.

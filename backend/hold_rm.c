@@ -164,6 +164,7 @@ static void forget_rm(struct fgv_hold *hold)
 
 static const struct fgv_holder rm_holder = {
 	.name = "NVIDIA's resource manager",
+	.keeps_memory = true, /* the open file does */
 	.hold = hold_rm,
 	.release = release_rm,
 	.forget = forget_rm,

@@ -93,6 +93,7 @@ static void mark_ending(struct fgv_session *session)
 		return;
 	session->ending_ns = fgv_now_ns();
 	fgv_vm_set_ending(session->vm, session->account);
+	fgv_gpusched_session_ending(session->sched);
 }
 
 static void connection_ready(struct fgv_watch *watch, uint32_t events)
@@ -233,6 +234,10 @@ static void take_serving(struct fgv_session *session)
 	struct fgv_sessions *sessions = session->sessions;
 
 	unwatch(session);
+	if (session->ending_ns) {
+		fgv_holding_fini(&session->holding);
+		return;
+	}
 	if (!fgv_holding_begin(&session->holding, sessions->config, session->vm->device,
 			       session->sched, session->pid, session->label, &sessions->hold_told))
 		fgv_sessions_kill(sessions, session->number, "its kernels can't be let go");

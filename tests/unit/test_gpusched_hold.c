@@ -57,10 +57,10 @@ static void fake_forget(struct fgv_hold *hold)
 }
 
 static const struct fgv_holder free_holder = {
-	"the test, for nothing", true, fake_hold, fake_release, fake_forget,
+	"the test, for nothing", true, false, fake_hold, fake_release, fake_forget,
 };
 static const struct fgv_holder dear_holder = {
-	"the test", false, fake_hold, fake_release, fake_forget,
+	"the test", false, true, fake_hold, fake_release, fake_forget,
 };
 
 static void adopt_both(const struct fgv_holder *holder)
@@ -238,6 +238,25 @@ START_TEST(held_in_a_call)
 }
 END_TEST
 
+/* The hold of one that ends would keep its memory: it is let go, and goes on like others. */
+START_TEST(let_go_when_it_ends)
+{
+	begin(&dear_holder);
+	AWAIT(is_held(1));
+	fgv_gpusched_session_ending(two.session);
+	ck_assert(!is_held(1));
+	ck_assert_int_eq(holds[1].forgotten, 1);
+	ck_assert_uint_eq(two.grant->is_holdable, 0);
+	fgv_gpusched_session_ending(two.session);
+	fake_want(&two, true);
+	AWAIT_STATE(&two, BUSY);
+	AWAIT(is_held(0));
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_int_eq(fake_state(&two), FGV_GRANT_BUSY);
+	end();
+}
+END_TEST
+
 /* One that can't be held any more goes on as others that never could. */
 START_TEST(hold_fails)
 {
@@ -398,6 +417,7 @@ static Suite *suite(void)
 	tcase_add_test(tcase, let_go_early_where_that_takes_time);
 	tcase_add_test(tcase, in_a_call_while_held);
 	tcase_add_test(tcase, held_in_a_call);
+	tcase_add_test(tcase, let_go_when_it_ends);
 	tcase_add_test(tcase, hold_fails);
 	tcase_add_test(tcase, release_fails);
 	tcase_add_test(tcase, no_progress);
