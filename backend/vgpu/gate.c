@@ -272,7 +272,7 @@ void fgv_gate_begin(struct fgv_gate *gate)
 
 bool fgv_gate_pay(struct fgv_gate *gate, uint64_t ns)
 {
-	if (gate->room_ns == 0 || gate->is_held)
+	if (fgv_grant_state(fgv_grant_load(gate->grant)) != FGV_GRANT_BUSY)
 		return false;
 	gate->room_ns -= fgv_min_u64(ns, gate->room_ns);
 	gate->free_ns = 0;

@@ -10,6 +10,7 @@
 #include "tests/unit/vgpu_calls.h"
 
 #define MANY	20000
+#define NAMES	FGV_OWN_STREAMS_MAX
 #define LONG_NS (UINT64_C(3600) * 1000000000)
 
 static struct vgpu vgpu;
@@ -195,8 +196,8 @@ START_TEST(a_storm_of_named_things_waits)
 	crowd();
 	while (!__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE)) {
 		ck_assert_uint_lt(++count, 50 * MANY);
-		make = (struct fgv_stream_make_request){.handle = FGV_OWN_BIT | (count % 64)};
-		make.handle += 2 * FGV_OWN_BIT * (count / 64 % 64);
+		make = (struct fgv_stream_make_request){.handle = FGV_OWN_BIT | (count % NAMES)};
+		make.handle += 2 * FGV_OWN_BIT * (count / NAMES % 64);
 		destroy = (struct fgv_stream_destroy_request){.stream = make.handle};
 		vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_MAKE, &make, sizeof(make));
 		vgpu_must_post(&vgpu, 0, FGV_OP_STREAM_DESTROY, &destroy, sizeof(destroy));
