@@ -157,5 +157,7 @@ def hang():
         daemon.expect_at_rest()
 
 
+# A shell starts what runs in its background with this one ignored, and so do those children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 main(beside_an_endless_kernel, two_endless_kernels, long_beside_short, alone_is_never_held,
      ended_while_held, daemon_killed, off, hang)

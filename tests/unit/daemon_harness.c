@@ -96,8 +96,18 @@ int daemon_wait(struct daemon *daemon)
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* One that was killed leaves its journal behind. */
+static void remove_journal(const struct daemon *daemon)
+{
+	char path[sizeof(daemon->socket) + 16];
+
+	snprintf(path, sizeof(path), "%s.sessions", daemon->socket);
+	unlink(path);
+}
+
 void daemon_remove(struct daemon *daemon)
 {
+	remove_journal(daemon);
 	unlink(daemon->config);
 	unlink(daemon->socket);
 	unlink(daemon->control);
