@@ -74,14 +74,6 @@ bool fgv_gpusched_hold_free(struct fgv_gpusched_session *session)
 	return !session->is_held || let_go(session);
 }
 
-void fgv_gpusched_hold_announce(struct fgv_gpusched_session *session)
-{
-	if (!session->is_held || session->hold->holder->is_free)
-		return;
-	if (let_go(session))
-		fgv_gpusched_hold_loosen(session, fgv_now_ns());
-}
-
 void fgv_gpusched_hold_leave(struct fgv_gpusched_session *session)
 {
 	tighten(session);

@@ -111,8 +111,6 @@ void fgv_gpusched_hold_loosen(struct fgv_gpusched_session *session, uint64_t now
 bool fgv_gpusched_hold_free(struct fgv_gpusched_session *session);
 void fgv_gpusched_hold_leave(struct fgv_gpusched_session *session);
 
-/* It is next: it may be let go before its turn, where that takes time. */
-void fgv_gpusched_hold_announce(struct fgv_gpusched_session *session);
 
 /* Whether @session's slices end by themselves or by being taken, and when, if others wait. */
 bool fgv_gpusched_hold_ends(const struct fgv_gpusched_session *session);

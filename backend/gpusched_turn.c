@@ -307,7 +307,6 @@ static void announce_next(struct fgv_gpusched_session *session)
 	session->vgpu->gpusched->next = session;
 	fgv_store_ordered(&session->grant->is_next, 1);
 	fgv_gpusched_wake(session);
-	fgv_gpusched_hold_announce(session);
 }
 
 static void relieve(struct fgv_gpusched *gpusched, const struct fgv_sched_decision *d,
