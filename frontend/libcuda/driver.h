@@ -7,8 +7,8 @@
  * Makefile defines, cuda.h declares all of them so and gives none another name.
  *
  * Each function checks what it can without the GPU, in the driver's order and with its codes, then
- * hands over to the core (frontend/cuda/). What a function with a default stream per thread does
- * otherwise is in per_thread.c, where tablegen.py can't make it.
+ * hands over to the core (frontend/cuda/). tablegen.py makes the forms for programs with a default
+ * stream per thread whose name ends in _ptsz; those in _ptds stand beside the others.
  */
 #ifndef FGV_LIBCUDA_DRIVER_H
 #define FGV_LIBCUDA_DRIVER_H
