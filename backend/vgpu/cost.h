@@ -2,7 +2,7 @@
  * What work is likely to cost: GPU time by kind of request, learned from what was measured.
  * A wrong guess makes a slice somewhat longer or shorter; it is never charged.
  *
- * A kind is a function with the size of its grid, or an operation with the size of its
+ * A kind is a function with the number of its threads, or an operation with the size of its
  * data, to a power of two. Kinds share places in a table of fixed size, so a guest that makes many
  * spoils its own guesses only.
  *
