@@ -90,17 +90,19 @@ struct box_copy {
 	uint64_t width, height, depth;
 };
 
+struct copy {
+	void *dst;
+	const void *src;
+	size_t bytes;
+};
+
 struct command {
 	struct command *next;
 	uint64_t number;
 	enum command_kind kind;
 	union {
 		struct launch launch;
-		struct {
-			void *dst;
-			const void *src;
-			size_t bytes;
-		} copy;
+		struct copy copy;
 		struct box_copy box;
 		struct {
 			char *dst;

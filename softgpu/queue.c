@@ -117,6 +117,27 @@ static void run_fill(const struct command *command)
 	}
 }
 
+static bool is_word(const struct copy *copy, size_t bytes)
+{
+	return copy->bytes == bytes && (uintptr_t)copy->dst % bytes == 0;
+}
+
+/* A word is written whole, since somebody may wait for its value. */
+static void run_copy(const struct copy *copy)
+{
+	uint64_t word = 0;
+
+	if (!is_word(copy, sizeof(uint32_t)) && !is_word(copy, sizeof(uint64_t))) {
+		memmove(copy->dst, copy->src, copy->bytes);
+		return;
+	}
+	memcpy(&word, copy->src, copy->bytes);
+	if (copy->bytes == sizeof(uint32_t))
+		__atomic_store_n((uint32_t *)copy->dst, (uint32_t)word, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint64_t *)copy->dst, word, __ATOMIC_RELEASE);
+}
+
 /* After a fault only what gives something back is still done. */
 static void run_command(struct softgpu *gpu, struct command *command)
 {
@@ -129,7 +150,7 @@ static void run_command(struct softgpu *gpu, struct command *command)
 		break;
 	case COMMAND_COPY:
 		if (sane)
-			memmove(command->copy.dst, command->copy.src, command->copy.bytes);
+			run_copy(&command->copy);
 		break;
 	case COMMAND_COPY_BOX:
 		if (sane)

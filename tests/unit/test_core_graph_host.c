@@ -344,6 +344,7 @@ int main(void)
 	Suite *suite = suite_create("core_graph_host");
 	TCase *tests = tcase_create("core_graph_host");
 
+	tcase_set_timeout(tests, 120);
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, launch_is_one_request);
 	tcase_add_test(tests, large_ones_come_in_parts);

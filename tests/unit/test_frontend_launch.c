@@ -455,6 +455,7 @@ START_TEST(made_without_waiting)
 	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_EVENT_MAKE]), 20 * 1000 + 10000);
 	ck_assert_uint_le(HOST_GET(requests[FGV_OP_OWN_RESERVE]), 20 * 18);
 	EXPECT(cudaDeviceReset(), cudaSuccess);
+	host_seen();
 	ck_assert_int_eq(host.room[FGV_OWN_EVENT] + host.room[FGV_OWN_STREAM], 0);
 }
 END_TEST
