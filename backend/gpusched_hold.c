@@ -15,9 +15,10 @@
 /* What ends by itself within so long after its slice is not taken: a hold costs more. */
 #define DRAIN_NS (300 * FGV_NS_PER_US)
 
-/* Where holding costs time, one that has given back by itself is held after this part of a slice.
+/* Where holding costs time, one that has given back by itself is held when it has not asked for the
+ * GPU for so many slices.
  */
-#define SETTLE_SHARE 8
+#define SETTLE_SLICES 4
 
 /* A grant that moved while it was to be taken is looked at again. */
 #define RACE_NS (20 * FGV_NS_PER_US)
@@ -165,7 +166,9 @@ static uint64_t due_ns(const struct fgv_gpusched_session *session)
 {
 	if (session->is_undrained || session->hold->holder->is_free)
 		return 0;
-	return session->loose_ns + session->vgpu->gpusched->config.params.slice_ns / SETTLE_SHARE;
+	if (session->state == SESSION_WAITING)
+		return FGV_SCHED_NEVER;
+	return session->loose_ns + SETTLE_SLICES * session->vgpu->gpusched->config.params.slice_ns;
 }
 
 uint64_t fgv_gpusched_hold_settle(struct fgv_gpusched *gpusched, uint64_t now_ns)

@@ -392,7 +392,7 @@ START_TEST(work_without_a_grant)
 	fake_want(&two, true);
 	AWAIT_STATE(&two, BUSY);
 	ck_assert(fgv_engine_acquire(&engine, &never));
-	ck_assert_uint_eq(__atomic_load_n(stops, __ATOMIC_SEQ_CST), 1);
+	AWAIT(__atomic_load_n(stops, __ATOMIC_SEQ_CST) == 1);
 	usleep(10 * SLICE_NS / FGV_NS_PER_US);
 	ck_assert_uint_eq(softgpu_seat_load(engine.seat), SOFTGPU_SEAT_BUSY);
 	ck_assert_uint_eq(__atomic_load_n(&one.grant->wants, __ATOMIC_SEQ_CST), 0);
