@@ -16,7 +16,8 @@ int32_t fgv_gpusched_waiting_vcpu(const struct fgv_gpusched_session *session)
 
 void fgv_gpusched_favour(struct fgv_gpusched_session *session, int32_t vcpu)
 {
-	/* Who is alone takes the GPU from nobody, and who is to give it back needs no favour. */
+	/* A session that is alone takes the GPU from nobody; one that is to give it back needs no
+	 * favour. */
 	if (session->slice_ns == FGV_SCHED_NO_LIMIT || session->slice_ns == 0)
 		return;
 	session->favour = vcpu;

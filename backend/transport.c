@@ -188,7 +188,7 @@ static void refuse_user(struct fgv_connection *connection, const char *name)
 		       (unsigned)peer->uid, why);
 }
 
-/* Who does not read loses its view: nothing waits for it. */
+/* A program that does not read loses its view: nothing waits for it. */
 static void show(struct fgv_connection *connection, const struct fgv_vm *vm)
 {
 	struct fgv_msg_view view;

@@ -1,7 +1,7 @@
 /*
- * The daemon's scheduler of a device where sessions can be held: when it takes a grant, who is
- * held and let go in which order, and what becomes of those that can't be. The holder is played
- * here, but for the last test, in which a process that ignores its grant meets the real one.
+ * The daemon's scheduler of a device where sessions can be held: when it takes a grant, in
+ * which order sessions are held and let go, and what becomes of those that can't be. The holder is
+ * played here, but for the last test, in which a process that ignores its grant meets the real one.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -295,7 +295,7 @@ START_TEST(release_fails)
 }
 END_TEST
 
-/* Ended for hanging is only who is to be, and whose work makes no progress. */
+/* A session is ended for hanging only if it may be, and if its work makes no progress. */
 START_TEST(no_progress)
 {
 	struct fgv_gpusched_stats last;
