@@ -222,7 +222,7 @@ static bool end_daemon(struct private_daemon *daemon)
 static void say_unused(const struct fgv_run *run)
 {
 	if (!run->hint)
-		fgv_warning("%s has not used FairGV: no CUDA call of it has reached our libcudart",
+		fgv_warning("%s has not used FairGV: no CUDA call of it has reached FairGV's libraries",
 			    run->program[0]);
 }
 

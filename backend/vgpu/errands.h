@@ -19,8 +19,8 @@
 #include "api/host.h"
 
 /* Of the driver's time, at once and in the long run; the sessions of a VM share both. */
-#define FGV_ERRANDS_BURST_NS (100 * UINT64_C(1000000))
-#define FGV_ERRANDS_PART     100 /* one in so many of the time that passes */
+#define FGV_ERRANDS_BURST_NS (20 * UINT64_C(1000000))
+#define FGV_ERRANDS_PART     200 /* one in so many of the time that passes */
 
 /* What loading a module costs others at most. Beyond that it is compiling, on a processor. */
 #define FGV_ERRANDS_LOAD_NS UINT64_C(1000000)

@@ -81,8 +81,6 @@ static void mistakes(void)
 	get("cuzzz", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE,
 		    cuGetProcAddress("cuInit", &found, 99000, 0, &status));
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress("cuInit", NULL, 12000, 0, &status));
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress(NULL, &found, 12000, 0, &status));
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE,
 		    cuGetProcAddress("cuInit", &found, 12000, 8, &status));
 }

@@ -200,9 +200,6 @@ static void refuses(void)
 	bad.type = CU_MEM_ALLOCATION_TYPE_INVALID;
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&none, unit, &bad, 0));
 	bad = prop;
-	bad.requestedHandleTypes = (CUmemAllocationHandleType)64;
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&none, unit, &bad, 0));
-	bad = prop;
 	bad.location.id = 99;
 	EXPECT_CODE(CUDA_ERROR_INVALID_DEVICE, cuMemCreate(&none, unit, &bad, 0));
 	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&address, 0, 0, 0, 0));

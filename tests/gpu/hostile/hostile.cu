@@ -20,8 +20,8 @@
  *	free			what is free of the device
  *
  * When it has what it could get it says so in a line, "done COUNT STATUS", and keeps it until its
- * standard input ends. Words with SECONDS end by themselves: "did COUNT SECONDS". All but neighbour
- * say "begun" when they begin.
+ * standard input ends. Words with SECONDS end by themselves: "did COUNT SECONDS". They say "begun"
+ * when they begin.
  */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -371,6 +371,8 @@ static int neighbour(double seconds, int blocks, int turns)
 	work<<<blocks, 256>>>(out, turns);
 	if (cudaDeviceSynchronize() != cudaSuccess)
 		return 1;
+	printf("begun\n");
+	fflush(stdout);
 	begun = now();
 	while (now() - begun < seconds) {
 		for (int i = 0; i < 8; i++)

@@ -1,6 +1,7 @@
 """A vGPU process that takes GPU memory which its session is not charged for is found by the
-driver's own figures, and its session is ended; one that has all of its quota goes on. taken.c plays
-the process that its guest has taken over. On a machine with an NVIDIA GPU.
+driver's own figures, and its session is ended; one that has all of its quota goes on. A client of
+MPS does not even get it, by MPS's own limit. taken.c plays the process that its guest has taken
+over. On a machine with an NVIDIA GPU.
 
 usage: second_opinion.py [CONTEXT...]     isolated, mps; both, if none is named
 """
@@ -17,6 +18,7 @@ from harness import BUILD, backend, expect, finish, main, wait_until
 PROGRAM = "tests/gpu/hostile/hostile"
 TAKEN_KIB = 12345       # by which taken.so knows that it is to take more
 VMS = {"taken": 'memory = "1G";', "honest": 'memory = "1G";'}
+REFUSED = "taken: 2\n"   # CUDA_ERROR_OUT_OF_MEMORY
 ENDED = re.compile(r"^.*\bthe driver counts \d+ MiB of GPU memory in use, of which \d+ MiB were "
                    r"charged.*$", re.MULTILINE)
 
@@ -35,11 +37,16 @@ def is_ended(context):
         honest = start(daemon, "honest", "memory")
         taken = start(daemon, "taken", "one", TAKEN_KIB << 10)
         begun = time.monotonic()
-        wait_until(lambda: ENDED.search(daemon.log()), "the end of the session")
-        print(f"{context}: ended after {time.monotonic() - begun:.1f} s: "
-              f"{ENDED.search(daemon.log())[0]}", flush=True)
+        wait_until(lambda: "taken: " in daemon.log(), "the process that takes more")
+        if context == "mps":
+            expect(REFUSED in daemon.log(), f"MPS's limit did not hold\n{daemon.log()}")
+            print("mps: refused by MPS's own limit", flush=True)
+        else:
+            wait_until(lambda: ENDED.search(daemon.log()), "the end of the session")
+            print(f"{context}: ended after {time.monotonic() - begun:.1f} s: "
+                  f"{ENDED.search(daemon.log())[0]}", flush=True)
+            expect(len(ENDED.findall(daemon.log())) == 1, daemon.log())
         vms = {vm["name"]: vm for vm in daemon.report()["vms"]}
-        expect(len(ENDED.findall(daemon.log())) == 1, daemon.log())
         expect(vms["honest"]["memory_bytes"] > 0, f"the other has been ended, too\n{daemon.log()}")
         for program in (taken, honest):
             program.stdin.close()
