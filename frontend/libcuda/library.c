@@ -56,11 +56,6 @@ FGV_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileNa
 	const struct fgv_jit jit = {numJitOptions, jitOptions, jitOptionsValues};
 	CUresult res = check_options(libraryOptions, libraryOptionValues, numLibraryOptions);
 
-	for (unsigned i = 0; !res && i < numLibraryOptions; i++) {
-		/* The caller has no code that could stay. */
-		if (libraryOptions[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
-			res = CUDA_ERROR_INVALID_VALUE;
-	}
 	return FGV_CALL_ANYWHERE(res ? res : load_file(library, fileName, &jit));
 }
 

@@ -243,6 +243,21 @@ static bool hide(uint64_t address, uint64_t bytes)
 	return at;
 }
 
+/* Reserved, and nothing is mapped there: the driver has nothing against unmapping that. */
+static bool is_bare(uint64_t address, uint64_t bytes)
+{
+	struct range probe = {.start = address}, *reservation, *next;
+	bool bare;
+
+	pthread_mutex_lock(&vmem.mutex);
+	reservation = find_locked(&vmem.reservations, address);
+	next = RB_NFIND(ranges, &vmem.mappings, &probe);
+	bare = reservation && bytes <= reservation->start + reservation->len - address &&
+	       !find_locked(&vmem.mappings, address) && (!next || next->start - address >= bytes);
+	pthread_mutex_unlock(&vmem.mutex);
+	return bare;
+}
+
 CUresult fgv_vmem_unmap(CUdeviceptr address, size_t bytes)
 {
 	struct fgv_lane *lane;
@@ -252,10 +267,13 @@ CUresult fgv_vmem_unmap(CUdeviceptr address, size_t bytes)
 		res = fgv_context_enter(&lane);
 	if (res)
 		return res;
-	res = hide(address, bytes) ? fgv_call_memory_unmap(lane, address, bytes)
-				   : CUDA_ERROR_INVALID_VALUE;
-	if (!res)
-		forget(lane, address, bytes);
+	if (hide(address, bytes)) {
+		res = fgv_call_memory_unmap(lane, address, bytes);
+		if (!res)
+			forget(lane, address, bytes);
+	} else if (!is_bare(address, bytes)) {
+		res = CUDA_ERROR_INVALID_VALUE;
+	}
 	fgv_lane_leave(lane);
 	return res;
 }

@@ -165,7 +165,7 @@ static void library_options(void)
 	CUDA(cuLibraryLoadData(&library, code, NULL, NULL, 0, &preserved, NULL, 1));
 	CUDA(cuLibraryGetKernel(&add, library, "add"));
 	CUDA(cuLibraryUnload(library));
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuLibraryLoadFromFile(&library, "/dev/null", NULL,
+	EXPECT_CODE(CUDA_ERROR_INVALID_IMAGE, cuLibraryLoadFromFile(&library, "/dev/null", NULL,
 								    NULL, 0, &preserved, NULL, 1));
 }
 

@@ -54,6 +54,7 @@ WAYS = {
 # These are few enough to be let, where they fit.
 MAY_BE_LET = ("streams", "events", "graphs")
 
+VMS = {"attacker": 'memory = "4G";', "neighbour": ""}
 ORDINARY = ("neighbour", STORM_SECONDS, *KERNEL)
 STORMS = {
     "large variables": ("storm", STORM_SECONDS, 1 << 30),
@@ -121,35 +122,42 @@ def rate_of(program):
     return int(found[1]) / float(found[2])
 
 
-def neighbours_rate(daemon):
-    return rate_of(start(daemon, "neighbour", "neighbour", SECONDS, *KERNEL))
+def begin(daemon, vm, *arguments):
+    program = start(daemon, vm, *arguments)
+    line = program.stdout.readline()
+    if line != "begun\n":
+        kill(program)
+        raise Failure(f"{vm} does not begin: {line!r}\n{daemon.log()}")
+    return program
+
+
+def begin_neighbour(daemon):
+    return begin(daemon, "neighbour", "neighbour", SECONDS, *KERNEL)
 
 
 def rate_beside(daemon, arguments):
-    """The neighbour's rate beside another program, that one's own, and what it did meanwhile."""
-    other = start(daemon, "attacker", *arguments)
-    line = other.stdout.readline()
-    if line != "begun\n":
-        kill(other)
-        raise Failure(f"the other does not begin: {line!r}\n{daemon.log()}")
-    before, begun = vm_of(daemon, "attacker"), time.monotonic()
-    beside = neighbours_rate(daemon)
-    after, seconds = vm_of(daemon, "attacker"), time.monotonic() - begun
-    did = {what: (after[what] - before[what]) / seconds for what in ("gpu_ns", "grants")}
-    return beside, rate_of(other), did
+    """The neighbour's rate beside another program, that one's own, and what was charged to both."""
+    other = begin(daemon, "attacker", *arguments)
+    neighbour = begin_neighbour(daemon)
+    before, begun = [vm_of(daemon, vm) for vm in VMS], time.monotonic()
+    neighbour.wait()
+    after, seconds = [vm_of(daemon, vm) for vm in VMS], time.monotonic() - begun
+    charged = [(b["gpu_ns"] - a["gpu_ns"]) / seconds / 1e9 for a, b in zip(before, after)]
+    turns = [(b["grants"] - a["grants"]) / seconds for a, b in zip(before, after)]
+    return rate_of(neighbour), rate_of(other), charged, turns
 
 
 def measure(name, arguments):
     """Its part of its rate alone, before and after, as a GPU's clock changes with what it does; and
     what the other was charged, as a part of the time."""
-    with backend({"attacker": 'memory = "4G";', "neighbour": ""}, gpu=GPU) as daemon:
-        alone = neighbours_rate(daemon)
-        beside, others, did = rate_beside(daemon, arguments)
-        share = 2 * beside / (alone + neighbours_rate(daemon))
-    paid = did["gpu_ns"] / 1e9
-    print(f"  {name:24} {others:8.1f} a second in {did['grants']:.0f} turns; the neighbour has "
-          f"{share:.3f} of what it has alone, the other was charged {paid:.3f}", flush=True)
-    return share, paid
+    with backend(VMS, gpu=GPU) as daemon:
+        alone = rate_of(begin_neighbour(daemon))
+        beside, others, charged, turns = rate_beside(daemon, arguments)
+        share = 2 * beside / (alone + rate_of(begin_neighbour(daemon)))
+    print(f"  {name:24} {others:8.1f} a second; the neighbour has {share:.3f} of what it has alone "
+          f"and is charged {charged[1]:.3f} for {turns[1]:.0f} turns a second, the other "
+          f"{charged[0]:.3f} for {turns[0]:.0f}", flush=True)
+    return share, charged[0]
 
 
 def test_neighbour(names):

@@ -18,7 +18,7 @@ from harness import BUILD, backend, expect, finish, main, wait_until
 PROGRAM = "tests/gpu/hostile/hostile"
 TAKEN_KIB = 12345       # by which taken.so knows that it is to take more
 VMS = {"taken": 'memory = "1G";', "honest": 'memory = "1G";'}
-REFUSED = "taken: 2\n"   # CUDA_ERROR_OUT_OF_MEMORY
+TAKEN = {"isolated": "done 1 cudaSuccess\n", "mps": "done 0 cudaErrorMemoryAllocation\n"}
 ENDED = re.compile(r"^.*\bthe driver counts \d+ MiB of GPU memory in use, of which \d+ MiB were "
                    r"charged.*$", re.MULTILINE)
 
@@ -27,19 +27,18 @@ def start(daemon, vm, *arguments):
     program = daemon.start(vm, PROGRAM, *arguments, stdin=subprocess.PIPE)
     line = program.stdout.readline()
     expect(line.startswith("done "), f"{vm}: {line!r}\n{daemon.log()}")
-    return program
+    return program, line
 
 
 def is_ended(context):
     os.environ["LD_PRELOAD"] = str(BUILD / "tests/gpu/hostile/taken.so")
     with backend(VMS, gpu="cuda", top=f'context = "{context}";') as daemon:
         del os.environ["LD_PRELOAD"]
-        honest = start(daemon, "honest", "memory")
-        taken = start(daemon, "taken", "one", TAKEN_KIB << 10)
+        honest, _ = start(daemon, "honest", "memory")
+        taken, line = start(daemon, "taken", "one", TAKEN_KIB << 10)
         begun = time.monotonic()
-        wait_until(lambda: "taken: " in daemon.log(), "the process that takes more")
+        expect(line == TAKEN[context], f"the process that takes more: {line!r}")
         if context == "mps":
-            expect(REFUSED in daemon.log(), f"MPS's limit did not hold\n{daemon.log()}")
             print("mps: refused by MPS's own limit", flush=True)
         else:
             wait_until(lambda: ENDED.search(daemon.log()), "the end of the session")

@@ -1,13 +1,12 @@
 /*
  * Preloaded into vGPU processes by second_opinion.py: what a guest could do that has taken its
  * process over. Beside an allocation of TAKEN_BYTES, by which the process is told, it takes
- * TAKEN_BESIDE bytes of the GPU's memory that nobody is charged for, and says what the driver
- * answers.
+ * TAKEN_BESIDE bytes of the GPU's memory that nobody is charged for. If the driver refuses these,
+ * the allocation fails, too.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TAKEN_BYTES  (12345u * 1024)
@@ -21,10 +20,9 @@ static allocate *real_allocate;
 static int allocate_more(unsigned long long *address, size_t bytes)
 {
 	unsigned long long beside;
+	int refused = bytes == TAKEN_BYTES ? real_allocate(&beside, TAKEN_BESIDE) : 0;
 
-	if (bytes == TAKEN_BYTES)
-		fprintf(stderr, "taken: %d\n", real_allocate(&beside, TAKEN_BESIDE));
-	return real_allocate(address, bytes);
+	return refused ? refused : real_allocate(address, bytes);
 }
 
 static look_up *real_look_up(void)
