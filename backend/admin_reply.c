@@ -126,13 +126,15 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 {
 	const struct fgv_sched_stats *sched = &stats->sched;
 	json_t *figures = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+		" s:o}",
 		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
 		integer(stats->stalls), "sync_calls", integer(stats->sync_calls), "favoured",
 		integer(stats->favoured), "holds", integer(stats->holds), "requests",
 		integer(account->requests), "round_trips", integer(account->round_trips),
 		"launches", integer(account->launches), "batched", integer(account->batched),
+		"repeated", integer(account->repeated), "changed", integer(account->changed),
 		"graphs", integer(account->graphs),
 		"doorbells_rung", integer(account->doorbells_rung), "doorbells_received",
 		integer(account->doorbells_received), "memory_bytes",

@@ -119,11 +119,13 @@ struct fgv_account {
 	uint64_t round_trips;	/* requests that the guest waited for */
 	uint64_t launches;
 	uint64_t batched;	/* of them, those that went to the driver together */
+	uint64_t repeated;	/* of these, those of sequences that had come before */
+	uint64_t changed;	/* of these, those whose arguments were others */
 	uint64_t graphs;	/* times that a graph was launched; its kernels are launches */
 	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
 	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
 	uint64_t parks;			/* times that the dispatcher slept */
-	uint8_t reserved[FGV_PAGE_BYTES - 9 * sizeof(uint64_t)];
+	uint8_t reserved[FGV_PAGE_BYTES - 11 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

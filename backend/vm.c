@@ -157,6 +157,8 @@ void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_accoun
 		.round_trips = word(&entry->round_trips),
 		.launches = word(&entry->launches),
 		.batched = word(&entry->batched),
+		.repeated = word(&entry->repeated),
+		.changed = word(&entry->changed),
 		.graphs = word(&entry->graphs),
 		.doorbells_rung = word(&entry->doorbells_rung),
 		.doorbells_received = word(&entry->doorbells_received),
@@ -171,6 +173,8 @@ static void add(struct fgv_account *sum, const struct fgv_account *account)
 	sum->round_trips += account->round_trips;
 	sum->launches += account->launches;
 	sum->batched += account->batched;
+	sum->repeated += account->repeated;
+	sum->changed += account->changed;
 	sum->graphs += account->graphs;
 	sum->doorbells_rung += account->doorbells_rung;
 	sum->doorbells_received += account->doorbells_received;
@@ -198,6 +202,8 @@ static void clear(struct fgv_account *entry)
 	__atomic_store_n(&entry->round_trips, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->launches, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->batched, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->repeated, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->changed, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->graphs, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->doorbells_rung, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->doorbells_received, 0, __ATOMIC_RELAXED);

@@ -31,6 +31,9 @@
 /* Posts that one turn finds. */
 #define BATCH 32
 
+/* Launches of a program that repeats itself; FEW and MANY of bench instructions are multiples. */
+#define LOOP 64
+
 /* Of the function that has parameters, each of 8 bytes. */
 #define PARAMS 4
 
@@ -39,6 +42,7 @@ static struct fgv_client client;
 static struct fgv_lane *lane;
 static uint32_t plain, with_params; /* functions */
 static struct counter counter;
+static bool is_busy;		 /* the GPU has work in front of it */
 static unsigned long long spent; /* by the dispatcher, in the counter's unit */
 
 static void check(bool good, const char *what)
@@ -94,6 +98,34 @@ static CUresult launch(struct fgv_gpu *gpu, struct fgv_gpu_function *kernel, con
 	return seen();
 }
 
+/* Graphs are made and launched as if at once. */
+static CUresult graph_create(struct fgv_gpu *of, const struct fgv_gpu_node *nodes, uint32_t count,
+			     struct fgv_gpu_graph **graph)
+{
+	(void)nodes, (void)count;
+	*graph = (struct fgv_gpu_graph *)of;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_update(struct fgv_gpu *of, struct fgv_gpu_graph *graph, uint32_t number)
+{
+	(void)of, (void)graph, (void)number;
+	return CUDA_SUCCESS;
+}
+
+static CUresult graph_launch(struct fgv_gpu *of, struct fgv_gpu_graph *graph,
+			     struct fgv_gpu_stream *stream)
+{
+	(void)of, (void)graph, (void)stream;
+	return seen();
+}
+
+static CUresult graph_destroy(struct fgv_gpu *of, struct fgv_gpu_graph *graph)
+{
+	(void)of, (void)graph;
+	return CUDA_SUCCESS;
+}
+
 static CUresult fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 		      struct fgv_gpu_fence **made)
 {
@@ -119,7 +151,7 @@ static CUresult fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **made)
 static CUresult fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
 {
 	(void)gpu, (void)made;
-	return CUDA_SUCCESS;
+	return is_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 static void fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *made)
@@ -148,6 +180,10 @@ static const struct fgv_gpu_ops ops = {
 	.copy_in = copy_in,
 	.copy_out = copy_out,
 	.launch = launch,
+	.graph_create = graph_create,
+	.graph_update = graph_update,
+	.graph_launch = graph_launch,
+	.graph_destroy = graph_destroy,
 	.fence = fence,
 	.fence_all = fence_all,
 	.fence_query = fence_query,
@@ -239,14 +275,21 @@ static void take(void)
 	spent += counter_since(&counter, before);
 }
 
-static void post_launch(uint32_t function, uint32_t params)
+static void post_launch_of(uint32_t function, uint32_t params, uint32_t blocks, uint32_t value)
 {
 	static const uint32_t one[3] = {1, 1, 1};
-	void *args = fgv_begin_launch(lane, function, one, one, 0, 0, params, params * 8);
+	const uint32_t grid[3] = {blocks, 1, 1};
+	uint64_t *args = fgv_begin_launch(lane, function, grid, one, 0, 0, params, params * 8);
 
 	check(args, "a launch");
-	memset(args, 0, params * 8);
+	for (uint32_t i = 0; i < params; i++)
+		args[i] = value;
 	fgv_lane_commit(lane);
+}
+
+static void post_launch(uint32_t function, uint32_t params)
+{
+	post_launch_of(function, params, 1, 0);
 }
 
 static void launch_in_batches(uint32_t function, uint32_t params, unsigned count)
@@ -266,6 +309,41 @@ static void do_launches(unsigned count)
 static void do_param_launches(unsigned count)
 {
 	launch_in_batches(with_params, PARAMS, count);
+}
+
+/* In a loop, with new arguments or the same each time. */
+static void launch_again(bool is_new, unsigned count)
+{
+	static uint32_t step;
+
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned k = 0; k < LOOP; k++)
+			post_launch_of(with_params, PARAMS, k % 7 + 1, is_new ? ++step : k);
+		take();
+	}
+}
+
+static void launch_sequences(bool is_new, unsigned count)
+{
+	if (!is_busy) {
+		session.batch.is_on = true;
+		/* What they cost, and what they are, is learned. */
+		launch_again(is_new, 4);
+		is_busy = true;
+		launch_again(is_new, 40);
+		spent = 0;
+	}
+	launch_again(is_new, count / LOOP);
+}
+
+static void do_same_sequences(unsigned count)
+{
+	launch_sequences(false, count);
+}
+
+static void do_new_sequences(unsigned count)
+{
+	launch_sequences(true, count);
 }
 
 static void synchronize(void)
@@ -324,6 +402,8 @@ static const struct operation {
 	{"launch", do_launches},
 	{"launch_sync", do_launch_syncs},
 	{"launch_params", do_param_launches},
+	{"launch_same", do_same_sequences},
+	{"launch_new", do_new_sequences},
 	{"copy_in_4B", do_copies_in},
 	{"copy_out_4B", do_copies_out},
 	{"malloc_free", do_allocations},

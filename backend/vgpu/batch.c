@@ -1,41 +1,22 @@
 /*
- * Batches of launches; see batch.h. A batch is taken apart into chains of 32, 16, 8 and 4, and the
- * rest goes launch by launch, as does all of it where chains have not paid off yet.
+ * Batches of launches; see batch.h. What is no sequence that came before is taken apart into
+ * chains, and the rest goes launch by launch, as does all of it where graphs have not paid off yet.
  */
 #include "backend/vgpu/batch.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "backend/vgpu/batch_follow.h"
 #include "backend/vgpu/session.h"
 #include "common/log.h"
 #include "common/util.h"
 
-#define SMALLEST 4
-
 /* To make a chain costs as much as so many launches: a stream that has had them gets chains. */
 #define WORTH 64
 
-/* So many chains that the driver could not follow are taken to be the rule. */
+/* So many rows that the driver could not follow are taken to be the rule. */
 #define FAILURES_MAX 8
 
-struct node_args {
-	uint32_t before; /* the node in front of it */
-	void *params[FGV_BATCH_PARAMS];
-	uint32_t len;
-	uint8_t args[FGV_BATCH_ARGS] __attribute__((aligned(16)));
-};
-
-struct fgv_batch_chain {
-	struct fgv_gpu_graph *graph;
-	struct node_args *args; /* of each node */
-	struct fgv_gpu_node nodes[];
-};
-
-static uint32_t size_of(unsigned size)
-{
-	return SMALLEST << size;
-}
+/* Launches wait for others while the GPU has work for much longer than this. */
+#define BUSY_NS (20 * FGV_NS_PER_US)
 
 void fgv_batch_init(struct fgv_batch *batch, bool is_on)
 {
@@ -43,136 +24,16 @@ void fgv_batch_init(struct fgv_batch *batch, bool is_on)
 	batch->target = 1;
 }
 
-/* --- Chains ------------------------------------------------------------------ */
-
-static void free_chain(struct fgv_session *session, struct fgv_batch_chain *chain)
+void fgv_batch_failed(struct fgv_session *session, CUresult status)
 {
-	if (chain->graph)
-		session->gpu->ops->graph_destroy(session->gpu, chain->graph);
-	free(chain->args);
-	free(chain);
-}
-
-static struct fgv_batch_chain *allocate_chain(uint32_t count)
-{
-	struct fgv_batch_chain *chain = calloc(1, sizeof(*chain) + count * sizeof(chain->nodes[0]));
-
-	if (!chain)
-		return NULL;
-	chain->args = calloc(count, sizeof(*chain->args));
-	if (!chain->args) {
-		free(chain);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		chain->nodes[i].kind = FGV_GPU_NODE_KERNEL;
-		chain->nodes[i].kernel.params = chain->args[i].params;
-		chain->nodes[i].before_count = i > 0;
-		chain->nodes[i].before = &chain->args[i].before;
-		chain->args[i].before = i - 1;
-	}
-	return chain;
-}
-
-static bool is_same(const struct fgv_gpu_node *node, const struct node_args *args,
-		    const struct fgv_batch_launch *launch)
-{
-	return node->kernel.function == launch->function &&
-	       node->kernel.shared_bytes == launch->shared_bytes &&
-	       !memcmp(node->kernel.grid, launch->grid, sizeof(launch->grid)) &&
-	       !memcmp(node->kernel.block, launch->block, sizeof(launch->block)) &&
-	       args->len == launch->args_len && !memcmp(args->args, launch->args, launch->args_len);
-}
-
-static void fill_in(struct fgv_gpu_node *node, struct node_args *args,
-		    const struct fgv_batch_launch *launch)
-{
-	node->kernel.function = launch->function;
-	node->kernel.shared_bytes = launch->shared_bytes;
-	memcpy(node->kernel.grid, launch->grid, sizeof(launch->grid));
-	memcpy(node->kernel.block, launch->block, sizeof(launch->block));
-	args->len = launch->args_len;
-	memcpy(args->args, launch->args, launch->args_len);
-	for (uint32_t i = 0; i < launch->param_count; i++)
-		args->params[i] = args->args + launch->offsets[i];
-}
-
-/* A chain of these launches, or NULL. */
-static struct fgv_batch_chain *make_chain(struct fgv_session *session,
-					  const struct fgv_batch_launch *launches, uint32_t count)
-{
-	struct fgv_batch_chain *chain = allocate_chain(count);
-
-	if (!chain)
-		return NULL;
-	for (uint32_t i = 0; i < count; i++)
-		fill_in(&chain->nodes[i], &chain->args[i], &launches[i]);
-	if (session->gpu->ops->graph_create(session->gpu, chain->nodes, count, &chain->graph) ==
-	    CUDA_SUCCESS)
-		return chain;
-	chain->graph = NULL;
-	free_chain(session, chain);
-	return NULL;
-}
-
-static CUresult fill_chain(struct fgv_session *session, struct fgv_batch_chain *chain,
-			   const struct fgv_batch_launch *launches, uint32_t count)
-{
-	CUresult status = CUDA_SUCCESS;
-
-	for (uint32_t i = 0; i < count && status == CUDA_SUCCESS; i++) {
-		if (is_same(&chain->nodes[i], &chain->args[i], &launches[i]))
-			continue;
-		fill_in(&chain->nodes[i], &chain->args[i], &launches[i]);
-		status = session->gpu->ops->graph_update(session->gpu, chain->graph, i);
-	}
-	return status;
-}
-
-/* False: the launches are still to be made. */
-static bool run_chain(struct fgv_session *session, struct fgv_batch_stream *stream, unsigned size,
-		      const struct fgv_batch_launch *launches)
-{
-	struct fgv_batch_chain **chain = &stream->chains[size][stream->turn[size]];
-	uint32_t count = size_of(size);
-	CUresult status = CUDA_SUCCESS;
-
-	stream->turn[size] = (uint8_t)((stream->turn[size] + 1) % FGV_BATCH_TURNS);
-	if (*chain)
-		status = fill_chain(session, *chain, launches, count);
-	else
-		*chain = make_chain(session, launches, count);
-	if (*chain && status == CUDA_SUCCESS)
-		status = session->gpu->ops->graph_launch(session->gpu, (*chain)->graph,
-							 stream->stream);
-	if (*chain && status == CUDA_SUCCESS) {
-		fgv_account_add(&session->account->batched, count);
-		return true;
-	}
-	if (*chain)
-		free_chain(session, *chain);
-	*chain = NULL;
-	if (++session->batch.failures == FAILURES_MAX) {
-		session->batch.is_on = false;
-		fgv_debug(FGV_SESSION_FORMAT ": its launches go one by one: error %d",
-			  FGV_SESSION_ARGS(session), (int)status);
-	}
-	return false;
+	if (++session->batch.failures != FAILURES_MAX)
+		return;
+	session->batch.is_on = false;
+	fgv_debug(FGV_SESSION_FORMAT ": its launches go one by one: error %d",
+		  FGV_SESSION_ARGS(session), (int)status);
 }
 
 /* --- Streams ----------------------------------------------------------------- */
-
-static void forget_chains(struct fgv_session *session, struct fgv_batch_stream *stream)
-{
-	for (unsigned i = 0; i < FGV_BATCH_SIZES * FGV_BATCH_TURNS; i++) {
-		struct fgv_batch_chain **chain =
-			&stream->chains[i / FGV_BATCH_TURNS][i % FGV_BATCH_TURNS];
-
-		if (*chain)
-			free_chain(session, *chain);
-		*chain = NULL;
-	}
-}
 
 static struct fgv_batch_stream *find_stream(struct fgv_batch *batch,
 					    const struct fgv_gpu_stream *stream)
@@ -184,9 +45,17 @@ static struct fgv_batch_stream *find_stream(struct fgv_batch *batch,
 	return NULL;
 }
 
-/* What is known of the stream; another one is forgotten for it, if need be. */
-static struct fgv_batch_stream *stream_of(struct fgv_session *session,
-					  struct fgv_gpu_stream *stream)
+static void forget(struct fgv_session *session, struct fgv_batch_stream *stream)
+{
+	fgv_batch_chains_forget(session, &stream->chains);
+	if (stream->is_used)
+		fgv_batch_cache_forget_stream(session, stream->stream);
+	*stream = (struct fgv_batch_stream){0};
+}
+
+/* Another one is forgotten for it, if need be. */
+struct fgv_batch_stream *fgv_batch_stream_of(struct fgv_session *session,
+					     struct fgv_gpu_stream *stream)
 {
 	struct fgv_batch *batch = &session->batch;
 	struct fgv_batch_stream *found = find_stream(batch, stream);
@@ -197,8 +66,9 @@ static struct fgv_batch_stream *stream_of(struct fgv_session *session,
 			if (batch->streams[i].stamp < found->stamp)
 				found = &batch->streams[i];
 		}
-		forget_chains(session, found);
-		*found = (struct fgv_batch_stream){.is_used = true, .stream = stream};
+		forget(session, found);
+		found->is_used = true;
+		found->stream = stream;
 	}
 	found->stamp = ++batch->stamp;
 	return found;
@@ -208,25 +78,27 @@ void fgv_batch_forget_stream(struct fgv_session *session, struct fgv_gpu_stream 
 {
 	struct fgv_batch_stream *found = find_stream(&session->batch, stream);
 
-	if (!found)
-		return;
-	forget_chains(session, found);
-	*found = (struct fgv_batch_stream){0};
+	if (found)
+		forget(session, found);
 }
 
 void fgv_batch_forget_functions(struct fgv_session *session)
 {
 	for (unsigned i = 0; i < FGV_BATCH_STREAMS; i++)
-		forget_chains(session, &session->batch.streams[i]);
+		fgv_batch_chains_forget(session, &session->batch.streams[i].chains);
+	fgv_batch_cache_forget_all(session);
 }
 
 void fgv_batch_fini(struct fgv_session *session)
 {
-	session->batch.count = 0;
+	struct fgv_batch *batch = &session->batch;
+
+	batch->followed = NULL;
+	batch->at = batch->sent = batch->count = 0;
 	fgv_batch_forget_functions(session);
 }
 
-/* --- Launches ---------------------------------------------------------------- */
+/* --- Sending ----------------------------------------------------------------- */
 
 static CUresult launch_one(struct fgv_session *session, struct fgv_batch_launch *launch)
 {
@@ -234,48 +106,96 @@ static CUresult launch_one(struct fgv_session *session, struct fgv_batch_launch 
 
 	for (uint32_t i = 0; i < launch->param_count; i++)
 		params[i] = launch->args + launch->offsets[i];
-	return session->gpu->ops->launch(session->gpu, launch->function, launch->grid,
-					 launch->block, launch->shared_bytes, session->batch.stream,
-					 params);
+	return session->gpu->ops->launch(session->gpu, launch->shape.function, launch->shape.grid,
+					 launch->shape.block, launch->shape.shared_bytes,
+					 session->batch.stream, params);
 }
 
-/* How many of the first launches went to the driver as chains. */
-static uint32_t launch_chains(struct fgv_session *session)
+/* Those that go as chains, of the first ones that wait. */
+static void send_chains(struct fgv_session *session)
 {
 	struct fgv_batch *batch = &session->batch;
+	uint32_t count = batch->count - batch->sent;
 	struct fgv_batch_stream *stream;
-	unsigned size = FGV_BATCH_SIZES;
-	uint32_t done = 0;
 
-	if (batch->count < SMALLEST)
-		return 0;
-	stream = stream_of(session, batch->stream);
+	if (count < FGV_BATCH_SMALLEST || !batch->is_on)
+		return;
+	stream = fgv_batch_stream_of(session, batch->stream);
 	if (stream->together < WORTH) {
-		stream->together += batch->count;
-		return 0;
+		stream->together += count;
+		return;
 	}
-	while (size-- > 0 && batch->is_on) {
-		while (batch->count - done >= size_of(size)) {
-			if (!run_chain(session, stream, size, &batch->launches[done]))
-				return done;
-			done += size_of(size);
-		}
-	}
-	return done;
+	batch->sent += fgv_batch_chains_run(session, &stream->chains, batch->stream,
+					    &batch->launches[batch->sent], count);
 }
 
-void fgv_batch_flush_some(struct fgv_session *session)
+void fgv_batch_send_kept(struct fgv_session *session)
 {
 	struct fgv_batch *batch = &session->batch;
 
-	for (uint32_t i = launch_chains(session); i < batch->count; i++) {
-		CUresult status = launch_one(session, &batch->launches[i]);
+	send_chains(session);
+	while (batch->sent < batch->count) {
+		CUresult status = launch_one(session, &batch->launches[batch->sent++]);
 
 		if (status != CUDA_SUCCESS)
 			fgv_session_defer(session, status);
 	}
-	batch->count = 0;
+	batch->sent_until_ns = session->gate.forecast.overlap.ends_ns;
 }
+
+static void drop_kept(struct fgv_batch *batch)
+{
+	batch->first = batch->sent = batch->count = 0;
+}
+
+/* The sequence that was divided so is not learned, as it would be divided again. */
+void fgv_batch_send(struct fgv_session *session)
+{
+	struct fgv_batch *batch = &session->batch;
+
+	batch->is_waiting = false;
+	if (!fgv_batch_has_some(batch))
+		return;
+	fgv_batch_unfollow(session);
+	fgv_batch_send_kept(session);
+	drop_kept(batch);
+}
+
+void fgv_batch_break(struct fgv_session *session)
+{
+	struct fgv_batch *batch = &session->batch;
+
+	batch->is_begun = batch->is_waiting = false;
+	fgv_batch_unfollow(session);
+	fgv_batch_send_kept(session);
+	fgv_batch_learn(session);
+	drop_kept(batch);
+	batch->cut = (struct fgv_batch_cut){0};
+}
+
+/* Whether the GPU has work for so long that it will not have done it when the next ones come. */
+static bool is_busy(const struct fgv_session *session)
+{
+	const struct fgv_gate *gate = &session->gate;
+	uint64_t until_ns = session->batch.sent_until_ns, done_ns = gate->forecast.overlap.done_ns;
+
+	if (until_ns <= done_ns || gate->is_held || !fgv_gate_is_alone(gate))
+		return false;
+	return (until_ns - done_ns) / 2 > fgv_now_ns() - gate->passed_ns + BUSY_NS;
+}
+
+void fgv_batch_settle(struct fgv_session *session, bool more)
+{
+	struct fgv_batch *batch = &session->batch;
+
+	if (!fgv_batch_has_some(batch))
+		return;
+	batch->is_waiting = more || is_busy(session);
+	if (!batch->is_waiting)
+		fgv_batch_send(session);
+}
+
+/* --- Launches ---------------------------------------------------------------- */
 
 /* Not on a GPU that makes no graphs, as the one that only notes what a node is to be. */
 static bool can_chain(const struct fgv_session *session, const struct fgv_object *function)
@@ -285,29 +205,72 @@ static bool can_chain(const struct fgv_session *session, const struct fgv_object
 	       function->function.param_count <= FGV_BATCH_PARAMS;
 }
 
-static void put_off(struct fgv_session *session, const struct fgv_object *function,
-		    const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes)
-{
-	struct fgv_batch_launch *launch = &session->batch.launches[session->batch.count++];
-	uint32_t count = function->function.param_count;
-
-	launch->function = function->function.gpu;
-	memcpy(launch->grid, grid, sizeof(launch->grid));
-	memcpy(launch->block, block, sizeof(launch->block));
-	launch->shared_bytes = shared_bytes;
-	launch->param_count = count;
-	launch->args_len = function->function.args_len;
-	if (!count)
-		return;
-	memcpy(launch->args, session->params[0], launch->args_len);
-	for (uint32_t i = 0; i < count; i++)
-		launch->offsets[i] =
-			(uint16_t)((uint8_t *)session->params[i] - (uint8_t *)session->params[0]);
-}
-
 static void grow(struct fgv_batch *batch)
 {
 	batch->target = (uint32_t)fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
+}
+
+static void keep(struct fgv_session *session, const struct fgv_batch_asked *asked)
+{
+	struct fgv_batch_launch *launch = &session->batch.launches[session->batch.count++];
+
+	launch->shape = asked->shape;
+	launch->args_len = asked->args_len;
+	launch->param_count = asked->param_count;
+	if (!asked->param_count)
+		return;
+	memcpy(launch->args, asked->args, asked->args_len);
+	for (uint32_t i = 0; i < asked->param_count; i++)
+		launch->offsets[i] =
+			(uint16_t)((uint8_t *)session->params[i] - (uint8_t *)asked->args);
+}
+
+/* The sequence has ended; what is kept of it and has not been sent stays in front of the next. */
+static void begin_next(struct fgv_session *session)
+{
+	struct fgv_batch *batch = &session->batch;
+	uint32_t left;
+
+	fgv_batch_learn(session);
+	left = batch->count - batch->sent;
+	if (batch->sent) {
+		for (uint32_t i = 0; i < left; i++)
+			fgv_batch_copy(&batch->launches[i], &batch->launches[batch->sent + i]);
+	}
+	batch->sent = 0;
+	batch->first = batch->count = left;
+}
+
+static void put_off(struct fgv_session *session, const struct fgv_batch_asked *asked)
+{
+	struct fgv_batch *batch = &session->batch;
+	bool is_last = fgv_batch_cut_add(&batch->cut, &asked->shape);
+
+	keep(session, asked);
+	if (batch->count - batch->sent >= batch->target) {
+		fgv_batch_send_kept(session);
+		grow(batch);
+	}
+	if (is_last)
+		begin_next(session);
+}
+
+static CUresult launch_now(struct fgv_session *session, const struct fgv_batch_shape *shape,
+			   struct fgv_gpu_stream *stream)
+{
+	grow(&session->batch);
+	return session->gpu->ops->launch(session->gpu, shape->function, shape->grid, shape->block,
+					 shape->shared_bytes, stream, session->params);
+}
+
+/* A GPU without work gets the first at once, and the next after two, four, eight. */
+static CUresult launch_first(struct fgv_session *session, const struct fgv_batch_asked *asked)
+{
+	fgv_batch_send(session);
+	drop_kept(&session->batch);
+	if (fgv_batch_cut_add(&session->batch.cut, &asked->shape))
+		fgv_batch_learn(session);
+	return launch_now(session, &asked->shape, session->batch.stream);
 }
 
 CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *function,
@@ -315,23 +278,28 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 			  struct fgv_gpu_stream *stream)
 {
 	struct fgv_batch *batch = &session->batch;
+	const struct fgv_batch_asked asked = {
+		.shape = {.function = function->function.gpu,
+			  .grid = {grid[0], grid[1], grid[2]},
+			  .block = {block[0], block[1], block[2]},
+			  .shared_bytes = shared_bytes},
+		.args_len = function->function.args_len,
+		.param_count = function->function.param_count,
+		.args = session->params[0],
+	};
 	bool alone = !can_chain(session, function);
 
-	/* A GPU without work gets the first at once, and the next after two, four, eight. */
 	if (!fgv_gate_has_work(&session->gate))
 		batch->target = 1;
-	if (alone || batch->target == 1 || batch->stream != stream)
+	if (alone || batch->stream != stream)
 		fgv_batch_flush(session);
-	if (alone || batch->target == 1) {
-		grow(batch);
-		return session->gpu->ops->launch(session->gpu, function->function.gpu, grid, block,
-						 shared_bytes, stream, session->params);
-	}
+	if (alone)
+		return launch_now(session, &asked.shape, stream);
 	batch->stream = stream;
-	put_off(session, function, grid, block, shared_bytes);
-	if (batch->count < batch->target)
-		return CUDA_SUCCESS;
-	fgv_batch_flush(session);
-	grow(batch);
+	batch->is_begun = true;
+	if (batch->target == 1)
+		return launch_first(session, &asked);
+	if (batch->target < FGV_BATCH_MAX || !fgv_batch_follow(session, &asked))
+		put_off(session, &asked);
 	return CUDA_SUCCESS;
 }

@@ -531,7 +531,8 @@ static int turn(struct fgv_session *session)
 	}
 	while (err >= 0 && done < BATCH && (err = run_next(session)) > 0)
 		done++;
-	fgv_batch_flush(session);
+	/* A turn that was cut short leaves more in the rings. */
+	fgv_batch_settle(session, err > 0);
 	if (err >= 0) {
 		err = poll_waits(session);
 		done += err;
@@ -614,6 +615,7 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	uint64_t limit_ns = is_polled ? poll_after_ns(waited_ns) : UINT64_MAX;
 	int err;
 
+	fgv_batch_send(session);
 	if (!fgv_gate_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
 		return 0;
 	/* Which lane the one request that can be taken comes by is not known. */

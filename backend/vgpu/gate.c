@@ -188,7 +188,7 @@ static void mark(struct fgv_session *session)
 
 	if (gate->mark_count == FGV_GATE_MARKS)
 		return;
-	fgv_batch_flush(session);
+	fgv_batch_send(session);
 	if (session->gpu->ops->fence_all(session->gpu, &gate->open.fence) != CUDA_SUCCESS) {
 		fgv_gate_finished(session, gate->submitted);
 		return;
@@ -205,7 +205,9 @@ static int look_at_marks(struct fgv_session *session)
 	uint64_t passed = gate->finished;
 	struct fgv_mark *next;
 
-	if (gate->open.last && (gate->blocked || session->waits.on_gpu == 0))
+	/* Launches that wait for others would have to go now. */
+	if (gate->open.last && (gate->blocked || session->waits.on_gpu == 0) &&
+	    !session->batch.is_waiting)
 		mark(session);
 	for (uint32_t i = 0; i < gate->mark_count; i++) {
 		next = &gate->marks[(gate->oldest + i) % FGV_GATE_MARKS];
@@ -279,6 +281,15 @@ bool fgv_gate_pay(struct fgv_gate *gate, uint64_t ns)
 	return true;
 }
 
+/* In the middle of a sequence that goes to the driver as one: a mark would divide it. */
+static bool may_put_off_mark(const struct fgv_session *session)
+{
+	const struct fgv_gate *gate = &session->gate;
+
+	return session->batch.followed &&
+	       gate->open.predicted_ns < 2 * (gate->slice_ns / MARK_SHARE);
+}
+
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_gate *gate = &session->gate;
@@ -294,7 +305,8 @@ void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request
 	gate->open.predicted_ns += fgv_forecast_add(session, request, session->message, &expected);
 	gate->open.until_ns = gate->forecast.overlap.ends_ns;
 	gate->ahead_ns = fgv_overlap_ahead_ns(&gate->forecast.overlap);
-	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE)
+	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE &&
+	    !may_put_off_mark(session))
 		mark(session);
 }
 

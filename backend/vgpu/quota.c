@@ -65,7 +65,7 @@ void fgv_quota_fini(struct fgv_quota *quota)
 		RB_REMOVE(fgv_allocation_tree, &quota->allocations, at);
 		free(at);
 	}
-	quota->blocks = quota->late = (struct fgv_charge){0};
+	quota->blocks = quota->late = quota->spare = (struct fgv_charge){0};
 	quota->count = 0;
 	store_own(quota, 0);
 }
@@ -138,6 +138,9 @@ int fgv_quota_charge(struct fgv_quota *quota, struct fgv_charge *charge, uint64_
 	}
 	if (grow(quota, charge, bytes) == 0)
 		return 0;
+	if (quota->spare.bytes && quota->give_up(quota->spare_of) &&
+	    grow(quota, charge, bytes) == 0)
+		return 0;
 	if (!make_room(quota, bytes - charge->bytes))
 		return -ENOMEM;
 	return grow(quota, charge, bytes);
@@ -158,6 +161,12 @@ void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes)
 	if (bytes < quota->late.bytes)
 		shrink(quota, &quota->late, bytes);
 	quota->refused = refused;
+}
+
+void fgv_quota_set_give_up(struct fgv_quota *quota, fgv_quota_give_up *give_up, void *of)
+{
+	quota->give_up = give_up;
+	quota->spare_of = of;
 }
 
 int fgv_quota_reserve(struct fgv_quota *quota, struct fgv_charge *ahead, uint64_t bytes)
@@ -259,7 +268,7 @@ uint64_t fgv_quota_left(const struct fgv_quota *quota)
 {
 	uint64_t left = left_without(quota, fgv_quota_ending(quota));
 
-	return fgv_min_u64(left + quota->late.bytes, limit_of(quota));
+	return fgv_min_u64(left + quota->late.bytes + quota->spare.bytes, limit_of(quota));
 }
 
 uint64_t fgv_quota_returning(const struct fgv_quota *quota)
@@ -267,5 +276,5 @@ uint64_t fgv_quota_returning(const struct fgv_quota *quota)
 	uint64_t then = fgv_quota_left(quota);
 
 	/* They may be gone between the two looks. */
-	return then - fgv_min_u64(left_without(quota, 0), then);
+	return then - fgv_min_u64(left_without(quota, 0) + quota->spare.bytes, then);
 }

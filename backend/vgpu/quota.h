@@ -35,6 +35,9 @@ struct fgv_charge {
  */
 typedef uint64_t fgv_quota_reclaim(void *of);
 
+/* Gives up at once what the spare charge is for, and that. False: it has to stay for now. */
+typedef bool fgv_quota_give_up(void *of);
+
 struct fgv_quota {
 	const struct fgv_allowance *allowance;
 	const struct fgv_accounts *accounts;
@@ -44,8 +47,11 @@ struct fgv_quota {
 	struct fgv_allocation_tree allocations;
 	struct fgv_charge blocks; /* of all allocations */
 	struct fgv_charge late;	  /* freed, and not yet given back to the driver */
+	struct fgv_charge spare;  /* taken only to be faster, and given up for anything else */
 	fgv_quota_reclaim *reclaim;
 	void *of;
+	fgv_quota_give_up *give_up;
+	void *spare_of;
 	uint32_t count;
 	/* Of the last charge that was to grow, by how much, if it was refused; UINT64_MAX: for
 	 * good. */
@@ -63,6 +69,8 @@ void fgv_quota_fini(struct fgv_quota *quota);
 
 /* Called where a charge finds no room, or the late one. */
 void fgv_quota_set_reclaim(struct fgv_quota *quota, fgv_quota_reclaim *reclaim, void *of);
+/* Called where a charge finds no room, and the spare one is not nothing. */
+void fgv_quota_set_give_up(struct fgv_quota *quota, fgv_quota_give_up *give_up, void *of);
 
 /*
  * Makes @charge one of @bytes. 0, or -ENOMEM with nothing changed where the quota would be
@@ -99,7 +107,10 @@ bool fgv_quota_others(const struct fgv_quota *quota);
 /* Whether @bytes more could be charged if the other sessions in @without were gone. */
 bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without);
 
-/* What the VM may still allocate, with what its ending sessions are about to give back. */
+/*
+ * What the VM may still allocate, with what its ending sessions are about to give back, and what
+ * this one would give up.
+ */
 uint64_t fgv_quota_left(const struct fgv_quota *quota);
 
 /* What those are about to give back. */

@@ -24,6 +24,7 @@ int fgv_session_init_quota(struct fgv_session *session)
 	fgv_quota_init(&session->quota, session->allowance, session->accounts, session->account,
 		       session->setup.account, session->costs.granule);
 	fgv_quota_set_reclaim(&session->quota, reclaim, session->gpu);
+	fgv_quota_set_give_up(&session->quota, fgv_batch_cache_give_up, session);
 	return fgv_quota_charge(&session->quota, &session->context, session->setup.context_bytes);
 }
 

@@ -11,6 +11,7 @@
 #define STREAMS	  11 /* more than have chains */
 #define ARGS_MAX  600
 #define LOG_MAX	  1000
+#define QUOTA	  (1ull << 30)
 
 /* What the GPU has executed, or should have. */
 struct executed {
@@ -24,11 +25,13 @@ struct executed {
 struct fgv_gpu_graph {
 	uint32_t count;
 	const struct fgv_gpu_node *nodes;
-	struct executed launches[FGV_BATCH_MAX];
+	struct executed launches[FGV_BATCH_LONGEST];
 };
 
 static struct fgv_session session;
-static struct fgv_account account;
+static struct fgv_allowance allowance;
+static struct fgv_accounts accounts;
+static struct fgv_account *const account = &accounts.sessions[0];
 static struct fgv_object functions[FUNCTIONS];
 static uint32_t sizes[FUNCTIONS][80];
 static struct executed executed[LOG_MAX], wanted[LOG_MAX];
@@ -91,7 +94,7 @@ static CUresult graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nod
 	(void)gpu;
 	if (fails_now())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ck_assert_uint_le(count, FGV_BATCH_MAX);
+	ck_assert_uint_le(count, FGV_BATCH_LONGEST);
 	*graph = calloc(1, sizeof(**graph));
 	(*graph)->nodes = nodes;
 	(*graph)->count = count;
@@ -149,7 +152,12 @@ static void setup(void)
 
 	memset(&session, 0, sizeof(session));
 	session.gpu = &gpu;
-	session.account = &account;
+	session.account = account;
+	memset(&accounts, 0, sizeof(accounts));
+	allowance.memory_bytes = QUOTA;
+	fgv_quota_init(&session.quota, &allowance, &accounts, account, 0, 4096);
+	fgv_quota_set_give_up(&session.quota, fgv_batch_cache_give_up, &session);
+	session.costs.graph = session.costs.graph_node = 1;
 	session.gate.submitted = 1; /* the GPU has work */
 	for (unsigned i = 0; i < FUNCTIONS; i++) {
 		/* The last has more arguments than a batch takes, the one before more bytes. */
@@ -171,6 +179,8 @@ static void teardown(void)
 {
 	fgv_batch_fini(&session);
 	ck_assert_uint_eq(graphs, 0);
+	ck_assert_uint_eq(account->memory_bytes, 0);
+	fgv_quota_fini(&session.quota);
 }
 
 static struct fgv_gpu_stream *stream_number(unsigned number)
@@ -244,13 +254,13 @@ START_TEST(long_queues_become_graphs)
 {
 	put_many(10, 1);
 	ck_assert_uint_gt(launched_graphs, 0);
-	ck_assert_uint_gt(account.batched, 0);
+	ck_assert_uint_gt(account->batched, 0);
 	/* What is the same as last time is not told again. */
 	updates = 0;
 	put_many(4, 1);
 	ck_assert_uint_eq(updates, 0);
 	put_many(2, 2);
-	ck_assert_uint_eq(updates, 2 * FGV_BATCH_MAX * 3 / 4);
+	ck_assert_uint_eq(updates, FGV_BATCH_MAX * 3 / 4);
 }
 END_TEST
 
