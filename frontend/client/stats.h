@@ -28,7 +28,7 @@ void fgv_stats_unsupported(struct fgv_unsupported *unsupported);
 /* The same without the warning, for what may never be used. */
 void fgv_stats_unsupported_quietly(struct fgv_unsupported *unsupported);
 
-/* Where graphs are launched from: the host has them, or it can't, because of: */
+/* Where graphs are launched from: the host has them, or not all of them, because of: */
 enum fgv_stats_graph {
 	FGV_STATS_GRAPH_HOST,
 	FGV_STATS_GRAPH_FUNCTION, /* a function of the program's */
@@ -38,6 +38,7 @@ enum fgv_stats_graph {
 	FGV_STATS_GRAPH_MOVES,	 /* its copies and fills move too much for one launch */
 	FGV_STATS_GRAPH_OTHER,	 /* another request that is no node of the host's */
 	FGV_STATS_GRAPH_REFUSED, /* the host did not want it */
+	FGV_STATS_GRAPH_CUT,	 /* counted besides: the host has what is not in the way */
 	FGV_STATS_GRAPH_WAYS
 };
 void fgv_stats_graph(enum fgv_stats_graph way);

@@ -1,5 +1,5 @@
-"""Which graphs of the conformance programs the host launches as one: all but those with something in
-them that is the program's own."""
+"""Which graphs of the conformance programs the host launches as one, and which are cut: those with
+something in them that is the program's own."""
 import pathlib
 import tempfile
 
@@ -10,6 +10,7 @@ WAYS = {
     "graphs": {"host", "pageable", "event"},
     "capture": {"host", "pageable"},
     "capture_edges": {"host"},
+    "graph_cuts": {"function", "pageable", "cut"},
     "graph_edges": {"host"},
     "graph_memory": {"host"},
     "graph_objects": {"function"},

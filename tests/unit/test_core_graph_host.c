@@ -1,6 +1,6 @@
 /*
  * Graphs that the host builds: how many requests instantiating, changing and launching take, that
- * what they do is what the program asked for, and which graphs stay in the program.
+ * what they do is what the program asked for, and where graphs are cut.
  */
 #include <string.h>
 
@@ -226,22 +226,150 @@ START_TEST(refused_ones_are_launched_node_by_node)
 }
 END_TEST
 
+/* --- What is cut --------------------------------------------------------------- */
+
+/* The tests' host calls none. */
 static void do_nothing(void *data)
 {
 	(void)data;
 }
 
-START_TEST(functions_are_not_for_the_host)
+static CUgraphNode add_function(CUgraph graph, CUgraphNode before)
 {
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+	CUgraphNode node;
+
+	params.host.fn = do_nothing;
+	EXPECT(fgv_node_add(&node, graph, before ? &before : NULL, NULL, before != NULL, &params),
+	       CUDA_SUCCESS);
+	return node;
+}
+
+static CUgraphNode add_kernel(CUgraph graph, CUgraphNode before, uint64_t value)
+{
+	CUgraphNode node;
+
+	EXPECT(fgv_node_add(&node, graph, before ? &before : NULL, NULL, before != NULL,
+			    kernel_of(value)),
+	       CUDA_SUCCESS);
+	return node;
+}
+
+START_TEST(functions_cut)
+{
 	CUgraph graph;
+	CUgraphNode last;
+	CUgraphExec exec;
 
 	load_kernel();
-	graph = new_chain(2);
+	graph = new_chain(10);
+	last = add_function(graph, nodes[9]);
+	for (unsigned i = 10; i < 20; i++)
+		last = add_kernel(graph, last, i);
+	/* A branch of its own does not cut once more. */
+	last = 0;
+	for (unsigned i = 0; i < 5; i++)
+		last = add_kernel(graph, last, 100);
+	exec = instantiate(graph);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 2);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+	ck_assert_uint_eq(requests(FGV_OP_HOST_FUNC), 1);
+	ck_assert_uint_eq(requests(FGV_OP_LAUNCH), 0);
+	ck_assert_uint_eq(HOST_GET(launch_count), 25);
+	for (uint64_t i = 0; i < 10; i++) {
+		ck_assert_uint_eq(argument(i), i);
+		ck_assert_uint_eq(argument(15 + i), 10 + i);
+	}
+	EXPECT(fgv_exec_destroy(exec), CUDA_SUCCESS);
+	EXPECT(fgv_context_synchronize(), CUDA_SUCCESS);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_DESTROY), 2);
+}
+END_TEST
+
+/* One that nothing comes before is where the graph begins, and single kernels are no graphs. */
+START_TEST(is_cut_as_seldom_as_can_be)
+{
+	CUgraph graph = new_graph();
+	CUgraphNode first, last;
+	CUgraphExec exec;
+
+	load_kernel();
+	first = add_kernel(graph, NULL, 0);
+	last = add_function(graph, NULL);
+	EXPECT(fgv_graph_add_edges(graph, &first, (CUgraphNode[]){add_kernel(graph, last, 1)}, NULL,
+				   1),
+	       CUDA_SUCCESS);
+	exec = instantiate(graph);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 1);
+	last = add_function(graph, first);
+	add_kernel(graph, last, 2);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 1);
+	exec = instantiate(graph);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 2);
+	ck_assert_uint_eq(HOST_GET(launch_count), 2 + 3);
+	ck_assert_uint_eq(requests(FGV_OP_HOST_FUNC), 1 + 2);
+}
+END_TEST
+
+/* In a child graph, where what waits for that graph waits for all its parts. */
+START_TEST(children_are_cut)
+{
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
+	CUgraph graph = new_graph(), child = new_graph();
+	CUgraphNode last, node;
+	CUgraphExec exec;
+
+	load_kernel();
+	add_kernel(child, NULL, 10);
+	last = add_function(child, add_kernel(child, add_kernel(child, NULL, 11), 12));
+	add_kernel(child, add_kernel(child, last, 13), 14);
+	params.graph.graph = child;
+	last = add_kernel(graph, NULL, 1);
+	EXPECT(fgv_node_add(&node, graph, &last, NULL, 1, &params), CUDA_SUCCESS);
+	add_kernel(graph, node, 2);
+	exec = instantiate(graph);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+	ck_assert_uint_eq(requests(FGV_OP_HOST_FUNC), 1);
+	ck_assert_uint_eq(HOST_GET(launch_count), 7);
+	ck_assert_uint_eq(argument(0), 1);
+	for (uint64_t i = 4; i < 6; i++)
+		ck_assert_uint_eq(argument(i), i + 9);
+	ck_assert_uint_eq(argument(6), 2);
+}
+END_TEST
+
+/* A change goes to the part that its node is in; what is posted one by one is not sent at all. */
+START_TEST(parts_are_changed_alone)
+{
+	CUgraphNode function, last;
+	CUgraph graph;
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+	CUgraphExec exec;
+
+	load_kernel();
+	graph = new_chain(10);
+	function = add_function(graph, nodes[9]);
+	last = add_kernel(graph, add_kernel(graph, function, 10), 11);
+	exec = instantiate(graph);
+	EXPECT(fgv_exec_set_params(exec, nodes[4], kernel_of(1004)), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), 1);
+	EXPECT(fgv_exec_set_params(exec, last, kernel_of(1011)), CUDA_SUCCESS);
+	EXPECT(fgv_exec_set_params(exec, nodes[5], kernel_of(1005)), CUDA_SUCCESS);
 	params.host.fn = do_nothing;
-	EXPECT(fgv_node_add(&nodes[2], graph, &nodes[1], NULL, 1, &params), CUDA_SUCCESS);
-	instantiate(graph);
-	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 0);
+	EXPECT(fgv_exec_set_params(exec, function, &params), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), 3);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 2);
+	ck_assert_uint_eq(argument(4), 1004);
+	ck_assert_uint_eq(argument(12 + 4), 1004);
+	ck_assert_uint_eq(argument(12 + 5), 1005);
+	ck_assert_uint_eq(argument(12 + 11), 1011);
+	ck_assert_uint_eq(requests(FGV_OP_HOST_FUNC), 2);
 }
 END_TEST
 
@@ -324,18 +452,20 @@ START_TEST(moves_too_much)
 	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 1);
 	params.memset.width = 1;
 	EXPECT(fgv_node_add(&nodes[8], graph, &nodes[7], NULL, 1, &params), CUDA_SUCCESS);
-	instantiate(graph);
-	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 1);
+	launch(instantiate(graph));
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 2);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+	ck_assert_uint_eq(requests(FGV_OP_FILL), 1);
 
 	/* Where one moves less, another may move more. */
 	EXPECT(fgv_exec_set_params(exec, nodes[0], &params), CUDA_SUCCESS);
 	launch(exec);
-	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 3);
 	params.memset.width = (32 << 20) / 4;
 	EXPECT(fgv_exec_set_params(exec, nodes[0], &params), CUDA_SUCCESS);
 	launch(exec);
-	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 3);
-	ck_assert_uint_eq(requests(FGV_OP_FILL), 0);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 4);
+	ck_assert_uint_eq(requests(FGV_OP_FILL), 1);
 }
 END_TEST
 
@@ -352,7 +482,10 @@ int main(void)
 	tcase_add_test(tests, many_changes_take_few_messages);
 	tcase_add_test(tests, children_are_part_of_it);
 	tcase_add_test(tests, refused_ones_are_launched_node_by_node);
-	tcase_add_test(tests, functions_are_not_for_the_host);
+	tcase_add_test(tests, functions_cut);
+	tcase_add_test(tests, is_cut_as_seldom_as_can_be);
+	tcase_add_test(tests, children_are_cut);
+	tcase_add_test(tests, parts_are_changed_alone);
 	tcase_add_test(tests, goes_and_comes_with_changes);
 	tcase_add_test(tests, moves_too_much);
 	suite_add_tcase(suite, tests);

@@ -1,8 +1,9 @@
 /*
  * Instantiating and launching graphs. Where the host has built the graph, a launch is one request.
- * Else it posts what its nodes have recorded, one
- * node after another, into the stream that it is launched in. It waits for nothing; but for
- * copies between the device and the program's pageable memory, as in a stream.
+ * Of a graph that is cut (exec_text.h) it is one for each part that the host has built; of the
+ * others it posts what their nodes have recorded, one node after another, into the stream that the
+ * graph is launched in. It waits for nothing; but for copies between the device and the program's
+ * pageable memory, as in a stream.
  *
  * Two launches of one executable graph never overlap: what it is launched in waits for
  * where it was launched before.
@@ -34,6 +35,7 @@ static void destroy(struct fgv_exec *exec)
 		fgv_object_destroy(FGV_OBJECT_EXEC, exec->name, &info);
 	fgv_graph_free(exec->graph);
 	pthread_mutex_destroy(&exec->mutex);
+	free(exec->host.launches);
 	free(exec->order);
 	free(exec->by_origin);
 	free(exec->uses);
@@ -204,6 +206,33 @@ static CUresult wait_for_earlier(struct fgv_lane *lane, struct fgv_exec *exec, u
 	return res || !exec->use_count ? res : wait_for_memory(lane, exec, stream);
 }
 
+static CUresult post_nodes(struct fgv_lane *lane, const struct fgv_exec *exec, uint32_t first,
+			   uint32_t end, uint32_t stream)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (uint32_t i = first; i < end && !res; i++) {
+		if (!exec->order[i]->disabled)
+			res = fgv_records_run(lane, exec->order[i]->work.records, stream);
+	}
+	return res;
+}
+
+static CUresult post_launches(struct fgv_lane *lane, const struct fgv_exec *exec, uint32_t stream)
+{
+	uint32_t first = 0;
+	CUresult res = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < exec->host.count && !res; i++) {
+		const struct fgv_exec_launch *launch = &exec->host.launches[i];
+
+		res = launch->graph ? fgv_post_graph_launch(lane, launch->graph, stream)
+				    : post_nodes(lane, exec, first, launch->end, stream);
+		first = launch->end;
+	}
+	return res;
+}
+
 static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 		     const struct fgv_graph_place *place)
 {
@@ -218,13 +247,7 @@ static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 		return res;
 	exec->last = *place;
 	exec->was_launched = true;
-	if (exec->host.graph)
-		return fgv_post_graph_launch(lane, exec->host.graph, place->handle);
-	for (uint32_t i = 0; i < exec->count && !res; i++) {
-		if (!exec->order[i]->disabled)
-			res = fgv_records_run(lane, exec->order[i]->work.records, place->handle);
-	}
-	return res;
+	return post_launches(lane, exec, place->handle);
 }
 
 CUresult fgv_exec_launch(CUgraphExec name, CUstream stream)
@@ -305,7 +328,8 @@ static void leave_host(struct fgv_exec *exec)
 {
 	struct fgv_lane *lane;
 
-	if ((!exec->was_launched && !exec->event && !exec->host.graph) || fgv_context_enter(&lane))
+	if ((!exec->was_launched && !exec->event && !exec->host.is_there) ||
+	    fgv_context_enter(&lane))
 		return;
 	keep_held(lane, exec);
 	fgv_exec_host_drop(lane, exec);

@@ -10,9 +10,13 @@
 #include "api/wire.h"
 #include "common/log.h"
 #include "frontend/cuda/graph/exec_text.h"
+#include "frontend/cuda/graph/exec_way.h"
 
 /* Changes are sent in such pieces, so that the host is at the first while more are written. */
 #define PIECE_BYTES (8u * 1024)
+
+/* Fewer nodes than that, between others that are not for the host, are launched as fast alone. */
+#define WORTH_NODES 2
 
 /* All that have a graph of the host's. */
 static struct {
@@ -20,24 +24,38 @@ static struct {
 	LIST_HEAD(, fgv_exec) list;
 } hosted = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void keep(struct fgv_exec *exec, uint32_t graph)
+static void keep(struct fgv_exec *exec, struct fgv_exec_launch *launch, uint32_t graph)
 {
-	exec->host.graph = graph;
+	launch->graph = graph;
+	if (exec->host.is_there)
+		return;
+	exec->host.is_there = true;
 	pthread_mutex_lock(&hosted.mutex);
 	LIST_INSERT_HEAD(&hosted.list, exec, hosted);
 	pthread_mutex_unlock(&hosted.mutex);
 }
 
+/* @lane NULL: they have gone. It is in the list of those with graphs no more. */
+static void destroy_graphs(struct fgv_lane *lane, struct fgv_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->host.count; i++) {
+		struct fgv_exec_launch *launch = &exec->host.launches[i];
+
+		if (lane && launch->graph)
+			fgv_post_graph_destroy(lane, launch->graph);
+		launch->graph = 0;
+	}
+	exec->host.is_there = false;
+}
+
 void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec)
 {
-	if (!exec->host.graph)
+	if (!exec->host.is_there)
 		return;
 	pthread_mutex_lock(&hosted.mutex);
 	LIST_REMOVE(exec, hosted);
 	pthread_mutex_unlock(&hosted.mutex);
-	if (lane)
-		fgv_post_graph_destroy(lane, exec->host.graph);
-	exec->host.graph = 0;
+	destroy_graphs(lane, exec);
 }
 
 /* As of streams and events, what a program does with one after that is not worth a thought. */
@@ -48,8 +66,7 @@ void fgv_exec_host_drain(struct fgv_lane *lane)
 	pthread_mutex_lock(&hosted.mutex);
 	while ((exec = LIST_FIRST(&hosted.list))) {
 		LIST_REMOVE(exec, hosted);
-		fgv_post_graph_destroy(lane, exec->host.graph);
-		exec->host.graph = 0;
+		destroy_graphs(lane, exec);
 	}
 	pthread_mutex_unlock(&hosted.mutex);
 }
@@ -65,8 +82,10 @@ static struct fgv_node *take_changed(struct fgv_exec *exec)
 	return node;
 }
 
-/* Parts that fit into a message, of which the last is the call. */
-static CUresult send(struct fgv_lane *lane, const struct fgv_exec_text *text, uint32_t *graph)
+/* --- Building ------------------------------------------------------------------ */
+
+/* In pieces that fit into a message, of which the last is the call. */
+static CUresult send(struct fgv_lane *lane, const struct fgv_exec_part *text, uint32_t *graph)
 {
 	uint32_t refused = 0;
 	CUresult res = CUDA_SUCCESS;
@@ -84,75 +103,175 @@ static CUresult send(struct fgv_lane *lane, const struct fgv_exec_text *text, ui
 	return res;
 }
 
+/* The nodes part by part, each part's in the order that they had. */
+static CUresult put_in_order(struct fgv_exec *exec)
+{
+	struct fgv_node **sorted = calloc((size_t)exec->count + 1, sizeof(struct fgv_node *));
+	uint32_t at = 0;
+
+	if (!sorted)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < exec->count; i++)
+		exec->host.launches[exec->order[i]->part].end++;
+	for (uint32_t i = 0; i < exec->host.count; i++) {
+		uint32_t count = exec->host.launches[i].end;
+
+		exec->host.launches[i].end = at;
+		at += count;
+	}
+	for (uint32_t i = 0; i < exec->count; i++)
+		sorted[exec->host.launches[exec->order[i]->part].end++] = exec->order[i];
+	free(exec->order);
+	exec->order = sorted;
+	return CUDA_SUCCESS;
+}
+
+static CUresult make_launches(struct fgv_exec *exec, const struct fgv_exec_text *text)
+{
+	struct fgv_exec_launch *launches = calloc((size_t)text->count + 1, sizeof(*launches));
+
+	if (!launches)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	free(exec->host.launches);
+	exec->host.launches = launches;
+	exec->host.count = text->count;
+	for (uint32_t i = 0; i < text->count; i++) {
+		launches[i].moved = text->parts[i].moved;
+		launches[i].is_program = fgv_exec_text_is_program(text, i);
+	}
+	return put_in_order(exec);
+}
+
+static CUresult build_launch(struct fgv_lane *lane, struct fgv_exec *exec,
+			     const struct fgv_exec_part *text, struct fgv_exec_launch *launch)
+{
+	uint32_t graph = 0;
+	CUresult res = send(lane, text, &graph);
+
+	if (graph)
+		keep(exec, launch, graph);
+	else
+		launch->is_refused = true;
+	return res;
+}
+
+static CUresult build_launches(struct fgv_lane *lane, struct fgv_exec *exec,
+			       const struct fgv_exec_text *text)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < text->count && !res; i++) {
+		if (!text->is_cut || text->parts[i].work >= WORTH_NODES)
+			res = build_launch(lane, exec, &text->parts[i], &exec->host.launches[i]);
+	}
+	return res;
+}
+
+static void count(const struct fgv_exec *exec, enum fgv_stats_graph way)
+{
+	if (way != FGV_STATS_GRAPH_HOST && exec->host.is_there)
+		fgv_stats_graph(FGV_STATS_GRAPH_CUT);
+	if (way == FGV_STATS_GRAPH_HOST && !exec->host.is_there)
+		way = FGV_STATS_GRAPH_REFUSED;
+	fgv_stats_graph(way);
+}
+
 CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 {
 	struct fgv_exec_text text = {0};
 	enum fgv_stats_graph way;
-	uint32_t graph = 0;
 	CUresult res = fgv_exec_text_write(&text, exec->graph, &way);
 
 	while (take_changed(exec))
 		continue;
-	if (!res && way == FGV_STATS_GRAPH_HOST) {
-		res = send(lane, &text, &graph);
-		if (!graph)
-			way = FGV_STATS_GRAPH_REFUSED;
-	}
+	if (!res)
+		res = make_launches(exec, &text);
+	if (!res)
+		res = build_launches(lane, exec, &text);
 	fgv_exec_text_free(&text);
-	if (res)
-		return res;
-	exec->host.moved = text.moved;
-	if (graph)
-		keep(exec, graph);
-	fgv_stats_graph(way);
-	return CUDA_SUCCESS;
+	if (!res)
+		count(exec, way);
+	return res;
 }
 
-static CUresult post_changes(struct fgv_lane *lane, uint32_t graph, struct fgv_exec_text *text)
+/* --- Changes ------------------------------------------------------------------- */
+
+/* Changes of one of the host's graphs that are to be sent. */
+struct changes {
+	struct fgv_exec_launch *launch;
+	struct fgv_exec_part text;
+};
+
+static CUresult post_changes(struct fgv_lane *lane, struct changes *changes)
 {
+	struct fgv_exec_part *text = &changes->text;
 	CUresult res = CUDA_SUCCESS;
 
 	if (text->len > FGV_DATA_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (text->len)
-		res = fgv_post_graph_update(lane, graph, text->bytes, (uint32_t)text->len);
+		res = fgv_post_graph_update(lane, changes->launch->graph, text->bytes,
+					    (uint32_t)text->len);
 	text->len = 0;
 	return res;
 }
 
-static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec,
-			     struct fgv_exec_text *text)
+static CUresult change(struct fgv_lane *lane, struct changes *changes, struct fgv_node *node)
+{
+	size_t before = changes->text.len;
+	uint64_t *moved = &changes->launch->moved;
+	CUresult res = fgv_exec_text_change(&changes->text, node, moved);
+
+	if (!res && changes->text.len > FGV_DATA_MAX && before) {
+		changes->text.len = before;
+		res = post_changes(lane, changes);
+		if (!res)
+			res = fgv_exec_text_change(&changes->text, node, moved);
+	}
+	if (!res && changes->text.len >= PIECE_BYTES)
+		res = post_changes(lane, changes);
+	return res;
+}
+
+/* What is posted one by one is posted as it is then, unless it could be the host's now. */
+static CUresult check_posted(const struct fgv_exec_launch *launch, struct fgv_node *node)
+{
+	bool is_program = fgv_exec_side_of(node) == FGV_EXEC_PROGRAM;
+
+	return launch->is_refused || launch->is_program != is_program ? CUDA_ERROR_NOT_SUPPORTED
+								      : CUDA_SUCCESS;
+}
+
+static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec, struct changes *changes)
 {
 	struct fgv_node *node;
 	CUresult res = CUDA_SUCCESS;
 
 	while (!res && (node = take_changed(exec))) {
-		size_t before = text->len;
+		struct fgv_exec_launch *launch = &exec->host.launches[node->part];
 
-		res = fgv_exec_text_change(text, node, &exec->host.moved);
-		if (!res && text->len > FGV_DATA_MAX && before) {
-			text->len = before;
-			res = post_changes(lane, exec->host.graph, text);
-			if (!res)
-				res = fgv_exec_text_change(text, node, &exec->host.moved);
+		if (!launch->graph) {
+			res = check_posted(launch, node);
+			continue;
 		}
-		if (!res && text->len >= PIECE_BYTES)
-			res = post_changes(lane, exec->host.graph, text);
+		if (changes->launch != launch)
+			res = post_changes(lane, changes);
+		changes->launch = launch;
+		if (!res)
+			res = change(lane, changes, node);
 	}
-	return res ? res : post_changes(lane, exec->host.graph, text);
+	return res ? res : post_changes(lane, changes);
 }
 
 CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec)
 {
-	struct fgv_exec_text text = {0};
-	CUresult res = CUDA_ERROR_NOT_SUPPORTED;
+	struct changes changes = {0};
+	CUresult res = send_changes(lane, exec, &changes);
 
-	if (exec->host.graph)
-		res = send_changes(lane, exec, &text);
-	fgv_exec_text_free(&text);
+	fgv_exec_part_free(&changes.text);
 	if (res != CUDA_ERROR_NOT_SUPPORTED)
 		return res;
-	/* It has become another one: for the host, or no longer. */
+	/* It is cut in other places now, or nowhere. */
 	fgv_exec_host_drop(lane, exec);
 	return fgv_exec_host_build(lane, exec);
 }

@@ -1,7 +1,7 @@
 /*
  * Graphs that are ready to be launched, as graphs of the host's: built there once, launched by one
- * request. Where some node is not for the host, there is none, and what the nodes do is posted one
- * by one; which of the two, and why, is counted for FAIRGV_STATS (client/stats.h).
+ * request. Where some node is not for the host, the graph is cut there (exec_text.h); which graphs
+ * are, and why, is counted for FAIRGV_STATS (client/stats.h).
  *
  * Threads: the executable graph is the caller's; the lane as well.
  */
@@ -11,8 +11,8 @@
 #include "frontend/cuda/graph/exec_priv.h"
 
 /*
- * Has the host build it, if it can be. A failure is the session's; that the host does not want it
- * is none.
+ * Has the host build what of it can be, and puts the order of nodes right. A failure is the
+ * session's, or CUDA_ERROR_OUT_OF_MEMORY; that the host does not want it is none.
  */
 CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec);
 
@@ -29,7 +29,7 @@ static inline void fgv_exec_host_note(struct fgv_exec *exec, struct fgv_node *no
 	exec->host.changed = node;
 }
 
-/* The host's graph goes; @lane NULL: it has gone with the session. */
+/* The host's graphs go; @lane NULL: they have gone with the session. */
 void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec);
 
 /* The same for all, when the device is reset. */

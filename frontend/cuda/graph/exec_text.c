@@ -1,6 +1,10 @@
 /*
- * Writing the text of a graph. Each record of a node is a node of the text, and those of one node
+ * Writing the texts of a graph. Each record of a node is a node of the text, and those of one node
  * wait for each other in their order.
+ *
+ * The parts of the host and of the program take turns. A node is in the first part of its side that
+ * is not before a part of what it waits for, so there are as few parts as the order allows. What
+ * does nothing is in any part.
  */
 #include "frontend/cuda/graph/exec_text.h"
 
@@ -9,104 +13,35 @@
 
 #include "api/gpu_wire.h"
 #include "common/util.h"
-#include "frontend/cuda/stream/host_func.h"
+#include "frontend/cuda/graph/exec_way.h"
 
-#define NO_ENTRY UINT32_MAX
+/* Where the nodes of a child graph find the one that they wait for. */
+struct entry {
+	uint32_t part, number;
+};
+
+void fgv_exec_part_free(struct fgv_exec_part *part)
+{
+	free(part->bytes);
+}
+
+static void drop_parts(struct fgv_exec_text *text)
+{
+	for (uint32_t i = 0; i < text->count; i++)
+		fgv_exec_part_free(&text->parts[i]);
+	free(text->parts);
+	text->parts = NULL;
+	text->count = 0;
+}
 
 void fgv_exec_text_free(struct fgv_exec_text *text)
 {
-	free(text->bytes);
+	drop_parts(text);
 }
 
-/* --- What the host can do ------------------------------------------------------ */
+/* --- One node of a text -------------------------------------------------------- */
 
-static enum fgv_stats_graph way_of_box(const struct fgv_record *record)
-{
-	const struct fgv_copy_box_request *box = (const void *)record->message;
-
-	return box->to_array || box->from_array ? FGV_STATS_GRAPH_ARRAY : FGV_STATS_GRAPH_HOST;
-}
-
-static enum fgv_stats_graph way_of(const struct fgv_record *record)
-{
-	CUhostFn function;
-	void *data;
-
-	if (record->run)
-		return fgv_host_func_describe(record, &function, &data) ? FGV_STATS_GRAPH_FUNCTION
-									: FGV_STATS_GRAPH_PAGEABLE;
-	switch (record->op) {
-	case FGV_OP_LAUNCH:
-	case FGV_OP_LAUNCH_COOPERATIVE:
-	case FGV_OP_LAUNCH_CLUSTERS:
-	case FGV_OP_COPY_DEVICE:
-	case FGV_OP_FILL:
-	case FGV_OP_FILL_ROWS:
-		return FGV_STATS_GRAPH_HOST;
-	case FGV_OP_COPY_BOX:
-		return way_of_box(record);
-	case FGV_OP_EVENT_RECORD:
-	case FGV_OP_STREAM_WAIT_EVENT:
-		return FGV_STATS_GRAPH_EVENT;
-	default:
-		return FGV_STATS_GRAPH_OTHER;
-	}
-}
-
-static enum fgv_stats_graph way_of_records(const struct fgv_record *first)
-{
-	enum fgv_stats_graph way = FGV_STATS_GRAPH_HOST;
-
-	for (; first && way == FGV_STATS_GRAPH_HOST; first = first->next)
-		way = way_of(first);
-	return way;
-}
-
-static enum fgv_stats_graph way_of_graph(const struct fgv_graph *graph)
-{
-	enum fgv_stats_graph way = FGV_STATS_GRAPH_HOST;
-
-	for (const struct fgv_node *each = graph->first; each && way == FGV_STATS_GRAPH_HOST;
-	     each = each->next)
-		way = each->work.child ? way_of_graph(each->work.child)
-				       : way_of_records(each->work.records);
-	return way;
-}
-
-static uint64_t moved_by_one(const struct fgv_record *record)
-{
-	const struct fgv_copy_device_request *copy = (const void *)record->message;
-	const struct fgv_copy_box_request *box = (const void *)record->message;
-	const struct fgv_fill_request *fill = (const void *)record->message;
-	const struct fgv_fill_rows_request *rows = (const void *)record->message;
-
-	switch (record->op) {
-	case FGV_OP_COPY_DEVICE:
-		return copy->size;
-	case FGV_OP_COPY_BOX:
-		return box->box[0] * box->box[1] * box->box[2];
-	case FGV_OP_FILL:
-		return fill->count * fill->width;
-	case FGV_OP_FILL_ROWS:
-		return rows->width * rows->height;
-	default:
-		return 0;
-	}
-}
-
-/* Each no more than just too much, so that sums do not wrap. */
-static uint64_t moved_by(const struct fgv_record *first)
-{
-	uint64_t moved = 0;
-
-	for (; first; first = first->next)
-		moved += fgv_min_u64(moved_by_one(first), FGV_GRAPH_MOVED_MAX + 1);
-	return moved;
-}
-
-/* --- One node of the text ------------------------------------------------------ */
-
-static CUresult make_room(struct fgv_exec_text *text, size_t len)
+static CUresult make_room(struct fgv_exec_part *text, size_t len)
 {
 	size_t room = fgv_max_u64(2 * text->room, text->len + len);
 	uint8_t *grown;
@@ -121,7 +56,7 @@ static CUresult make_room(struct fgv_exec_text *text, size_t len)
 	return CUDA_SUCCESS;
 }
 
-static void append(struct fgv_exec_text *text, const void *from, size_t len)
+static void append(struct fgv_exec_part *text, const void *from, size_t len)
 {
 	size_t padded = fgv_align_up(len, 8);
 
@@ -132,7 +67,7 @@ static void append(struct fgv_exec_text *text, const void *from, size_t len)
 }
 
 /* @record NULL: a node that does nothing. It waits for @before. */
-static CUresult put(struct fgv_exec_text *text, uint32_t number, const struct fgv_record *record,
+static CUresult put(struct fgv_exec_part *text, uint32_t number, const struct fgv_record *record,
 		    bool is_disabled, const uint32_t *before, uint32_t before_count)
 {
 	const struct fgv_graph_node head = {
@@ -152,34 +87,117 @@ static CUresult put(struct fgv_exec_text *text, uint32_t number, const struct fg
 	append(text, before, before_len);
 	append(text, record ? record->message : NULL, head.message_len);
 	text->count++;
+	text->work += record != NULL;
 	return CUDA_SUCCESS;
+}
+
+/* --- Parts --------------------------------------------------------------------- */
+
+/* So that there is part @number. */
+static CUresult reach(struct fgv_exec_text *text, uint32_t number)
+{
+	struct fgv_exec_part *parts;
+
+	if (number < text->count)
+		return CUDA_SUCCESS;
+	parts = realloc(text->parts, ((size_t)number + 1) * sizeof(*parts));
+	if (!parts)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(parts + text->count, 0, (number + 1 - text->count) * sizeof(*parts));
+	text->parts = parts;
+	text->count = number + 1;
+	return CUDA_SUCCESS;
+}
+
+/* Before no part of what it waits for. */
+static uint32_t first_part_of(const struct fgv_node *node, const struct entry *entry)
+{
+	uint32_t part = entry ? entry->part : 0;
+
+	for (uint32_t i = 0; i < node->before_count; i++)
+		part = (uint32_t)fgv_max_u64(part, node->before[i]->part);
+	return part;
+}
+
+/* The first of its side from @part on, where there is room for what it moves. */
+static uint32_t part_of(const struct fgv_exec_text *text, struct fgv_node *node, uint32_t part)
+{
+	if (!text->is_cut)
+		return part;
+	switch (fgv_exec_side_of(node)) {
+	case FGV_EXEC_ANY:
+		return part;
+	case FGV_EXEC_PROGRAM:
+		return part + !fgv_exec_text_is_program(text, part);
+	case FGV_EXEC_HOST:
+		break;
+	}
+	part += fgv_exec_text_is_program(text, part);
+	while (part < text->count && text->parts[part].moved + node->moved > FGV_GRAPH_MOVED_MAX)
+		part += 2;
+	return part;
+}
+
+/* Whether a node of @part is in a text. */
+static bool is_written(const struct fgv_exec_text *text, uint32_t part)
+{
+	return !text->is_dry && !fgv_exec_text_is_program(text, part);
 }
 
 /* --- One node of the graph ----------------------------------------------------- */
 
-static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph, uint32_t entry);
+static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph,
+			  const struct entry *entry);
 
-static CUresult put_records(struct fgv_exec_text *text, struct fgv_node *node,
+/* What @node waits for in its own part; what is in others is done before. */
+static uint32_t list_before(const struct fgv_node *node, uint32_t part, const struct entry *entry,
+			    uint32_t *numbers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < node->before_count; i++) {
+		if (node->before[i]->part == part)
+			numbers[count++] = node->before[i]->last;
+	}
+	if (!node->before_count && entry && entry->part == part)
+		numbers[count++] = entry->number;
+	return count;
+}
+
+static CUresult put_records(struct fgv_exec_text *text, struct fgv_node *node, uint32_t number,
 			    const uint32_t *before, uint32_t before_count)
 {
 	const struct fgv_record *record = node->work.records;
+	struct fgv_exec_part *part = &text->parts[number];
 	uint32_t last;
 	CUresult res;
 
-	node->first = text->count;
-	node->moved = moved_by(record);
-	text->moved += node->moved;
-	res = put(text, text->count, record, node->disabled, before, before_count);
+	part->moved += node->moved;
+	if (!is_written(text, number))
+		return CUDA_SUCCESS;
+	node->first = part->count;
+	res = put(part, part->count, record, node->disabled, before, before_count);
 	while (!res && record && record->next) {
 		record = record->next;
-		last = text->count - 1;
-		res = put(text, text->count, record, node->disabled, &last, 1);
+		last = part->count - 1;
+		res = put(part, part->count, record, node->disabled, &last, 1);
 	}
+	node->last = part->count - 1;
 	return res;
 }
 
-/* Those of @graph that no other waits for, in @numbers. */
-static uint32_t list_last(const struct fgv_graph *graph, uint32_t *numbers)
+/* One that does nothing. */
+static CUresult put_nothing(struct fgv_exec_text *text, uint32_t number, const uint32_t *before,
+			    uint32_t before_count)
+{
+	struct fgv_exec_part *part = &text->parts[number];
+
+	return is_written(text, number) ? put(part, part->count, NULL, false, before, before_count)
+					: CUDA_SUCCESS;
+}
+
+/* Those of @graph that no other waits for, of the last part that there are any in. */
+static uint32_t list_last(const struct fgv_graph *graph, uint32_t *part, uint32_t *numbers)
 {
 	uint32_t count = 0;
 
@@ -188,62 +206,68 @@ static uint32_t list_last(const struct fgv_graph *graph, uint32_t *numbers)
 	for (struct fgv_node *each = graph->first; each; each = each->next) {
 		for (uint32_t i = 0; i < each->before_count; i++)
 			each->before[i]->marked = true;
+		*part = (uint32_t)fgv_max_u64(*part, each->part);
 	}
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
-		if (!each->marked)
+		if (!each->marked && each->part == *part)
 			numbers[count++] = each->last;
 	}
 	return count;
 }
 
-/* What waits for the child graph waits for the end of it, whose number is the node's last. */
-static CUresult put_end(struct fgv_exec_text *text, const struct fgv_graph *child, uint32_t entry)
+/* What waits for the child graph waits for the end of it, whose place is the node's. */
+static CUresult put_end(struct fgv_exec_text *text, struct fgv_node *node,
+			const struct entry *entry)
 {
+	const struct fgv_graph *child = node->work.child;
 	uint32_t *last = calloc(child->count + 1, sizeof(*last));
-	uint32_t count;
+	uint32_t count, part = entry->part;
 	CUresult res;
 
 	if (!last)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	last[0] = entry;
-	count = child->count ? list_last(child, last) : 1;
-	res = put(text, text->count, NULL, false, last, count);
+	last[0] = entry->number;
+	count = child->count ? list_last(child, &part, last) : 1;
+	node->part = part;
+	node->last = text->parts[part].count;
+	res = put_nothing(text, part, last, count);
 	free(last);
 	return res;
 }
 
-static CUresult put_child(struct fgv_exec_text *text, struct fgv_node *node, const uint32_t *before,
-			  uint32_t before_count)
+static CUresult put_child(struct fgv_exec_text *text, struct fgv_node *node, uint32_t part,
+			  const uint32_t *before, uint32_t before_count)
 {
-	uint32_t entry = text->count;
-	CUresult res = put(text, entry, NULL, false, before, before_count);
+	const struct entry entry = {part, text->parts[part].count};
+	CUresult res = put_nothing(text, part, before, before_count);
 
-	node->first = entry;
 	if (!res)
-		res = put_graph(text, node->work.child, entry);
-	return res ? res : put_end(text, node->work.child, entry);
+		res = put_graph(text, node->work.child, &entry);
+	return res ? res : put_end(text, node, &entry);
 }
 
-static CUresult put_node(struct fgv_exec_text *text, struct fgv_node *node, uint32_t entry,
-			 uint32_t *before)
+static CUresult put_node(struct fgv_exec_text *text, struct fgv_node *node,
+			 const struct entry *entry, uint32_t *before)
 {
-	uint32_t count = node->before_count;
+	uint32_t part = first_part_of(node, entry), count;
 	CUresult res;
 
-	for (uint32_t i = 0; i < count; i++)
-		before[i] = node->before[i]->last;
-	if (!count && entry != NO_ENTRY)
-		before[count++] = entry;
-	res = node->work.child ? put_child(text, node, before, count)
-			       : put_records(text, node, before, count);
-	node->last = text->count - 1;
-	return res;
+	if (!node->work.child)
+		part = part_of(text, node, part);
+	res = reach(text, part);
+	if (res)
+		return res;
+	node->part = part;
+	count = list_before(node, part, entry, before);
+	return node->work.child ? put_child(text, node, part, before, count)
+				: put_records(text, node, part, before, count);
 }
 
 /* --- All of them --------------------------------------------------------------- */
 
 /* Its first nodes wait for @entry. */
-static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph, uint32_t entry)
+static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph,
+			  const struct entry *entry)
 {
 	uint32_t *before = calloc(graph->count + 1, sizeof(*before));
 	struct fgv_node **sorted;
@@ -260,18 +284,35 @@ static CUresult put_graph(struct fgv_exec_text *text, struct fgv_graph *graph, u
 	return res;
 }
 
-CUresult fgv_exec_text_write(struct fgv_exec_text *text, struct fgv_graph *graph,
-			     enum fgv_stats_graph *way)
+/* How many parts there are if the program begins, or the host. */
+static CUresult count_parts(struct fgv_exec_text *text, struct fgv_graph *graph, bool program,
+			    uint32_t *count)
 {
 	CUresult res;
 
-	*way = way_of_graph(graph);
-	if (*way != FGV_STATS_GRAPH_HOST)
-		return CUDA_SUCCESS;
-	res = put_graph(text, graph, NO_ENTRY);
-	if (text->moved > FGV_GRAPH_MOVED_MAX)
-		*way = FGV_STATS_GRAPH_MOVES;
+	text->is_dry = true;
+	text->starts_with_program = program;
+	res = put_graph(text, graph, NULL);
+	*count = text->count;
+	drop_parts(text);
+	text->is_dry = false;
 	return res;
+}
+
+CUresult fgv_exec_text_write(struct fgv_exec_text *text, struct fgv_graph *graph,
+			     enum fgv_stats_graph *way)
+{
+	uint32_t counts[2];
+	CUresult res = CUDA_SUCCESS;
+
+	*way = fgv_exec_way_of(graph);
+	text->is_cut = *way != FGV_STATS_GRAPH_HOST;
+	for (int program = 0; text->is_cut && program < 2 && !res; program++)
+		res = count_parts(text, graph, program, &counts[program]);
+	if (res)
+		return res;
+	text->starts_with_program = text->is_cut && counts[1] < counts[0];
+	return put_graph(text, graph, NULL);
 }
 
 static uint32_t count_records(const struct fgv_record *first)
@@ -283,16 +324,15 @@ static uint32_t count_records(const struct fgv_record *first)
 	return count ? count : 1;
 }
 
-CUresult fgv_exec_text_change(struct fgv_exec_text *text, struct fgv_node *node, uint64_t *moved)
+CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node, uint64_t *moved)
 {
 	const struct fgv_record *record = node->work.records;
 	uint32_t count = count_records(record);
 	CUresult res = CUDA_SUCCESS;
 
-	if (way_of_records(record) != FGV_STATS_GRAPH_HOST || count != node->last - node->first + 1)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	*moved -= node->moved;
-	node->moved = moved_by(record);
+	if (fgv_exec_side_of(node) == FGV_EXEC_PROGRAM || count != node->last - node->first + 1)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	*moved += node->moved;
 	if (*moved > FGV_GRAPH_MOVED_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;

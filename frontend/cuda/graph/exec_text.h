@@ -1,5 +1,9 @@
 /*
- * The text of a graph (api/wire.h), which the host builds it from.
+ * The texts of a graph (api/wire.h), which the host builds its graphs from.
+ *
+ * A graph is cut into parts that are launched one after another. Some are for the host, and each of
+ * these has a text; between them are those of the program, whose nodes' requests are posted one by
+ * one. A graph with nothing in it that is the program's is one part.
  *
  * Threads: the graph is the caller's.
  */
@@ -10,26 +14,42 @@
 #include "frontend/cuda/graph/graph_priv.h"
 
 /* All zero: an empty one. */
-struct fgv_exec_text {
+struct fgv_exec_part {
 	uint8_t *bytes;
 	size_t len, room;
-	uint32_t count; /* of nodes */
+	uint32_t count; /* of nodes in the text */
+	uint32_t work;	/* of them, those that do something */
 	uint64_t moved; /* bytes, by copies and fills */
 };
 
+/* All zero: an empty one. */
+struct fgv_exec_text {
+	struct fgv_exec_part *parts;
+	uint32_t count;
+	bool is_cut;
+	bool is_dry;		  /* nothing is written */
+	bool starts_with_program; /* the first part is the program's */
+};
+
+static inline bool fgv_exec_text_is_program(const struct fgv_exec_text *text, uint32_t part)
+{
+	return (part & 1) != text->starts_with_program;
+}
+
 /*
  * All of @graph, which has no circle; child graphs as nodes between two that do nothing. Its nodes
- * learn their numbers. *@way: whether it is for the host; the text is only written if it is.
+ * learn their parts, and their numbers there. *@way: whether it is all for the host, or why not.
  */
 CUresult fgv_exec_text_write(struct fgv_exec_text *text, struct fgv_graph *graph,
 			     enum fgv_stats_graph *way);
+void fgv_exec_text_free(struct fgv_exec_text *text);
 
 /*
- * What @node does now, for an update of a graph that moves *@moved bytes, which follows.
- * CUDA_ERROR_NOT_SUPPORTED where that is not for the host, or takes another number of nodes there.
+ * What @node of a host's part does now, for an update of that part, which moves *@moved bytes.
+ * CUDA_ERROR_NOT_SUPPORTED where that is not for the host, takes another number of nodes there, or
+ * moves too much.
  */
-CUresult fgv_exec_text_change(struct fgv_exec_text *text, struct fgv_node *node, uint64_t *moved);
-
-void fgv_exec_text_free(struct fgv_exec_text *text);
+CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node, uint64_t *moved);
+void fgv_exec_part_free(struct fgv_exec_part *part);
 
 #endif

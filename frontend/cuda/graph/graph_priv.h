@@ -38,7 +38,8 @@ struct fgv_node {
 	struct fgv_node **before; /* what it waits for */
 	CUgraphEdgeData *edges;	  /* of each, for what of it: as the program said */
 	uint32_t before_count;
-	uint32_t first, last; /* of what is instantiated: its numbers in the host's graph */
+	uint32_t part;	      /* of what is instantiated: that it is launched with (exec_text.h) */
+	uint32_t first, last; /* its numbers in the host's graph of that part */
 	uint64_t moved;	      /* bytes that it moves there */
 	struct fgv_node *next_changed; /* since the host was told what they do */
 	bool is_changed;	       /* it is among those */
