@@ -252,6 +252,19 @@ static void keep_source(struct command *command)
 	copy->from = kept.to;
 }
 
+/* An array is device memory. */
+static enum queue_index queue_for(struct softgpu *gpu, const CUDA_MEMCPY3D *box,
+				  const struct box_copy *copy, int keep)
+{
+	bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
+
+	if (keep)
+		return QUEUE_COMPUTE;
+	if (to_host != (box->srcMemoryType == CU_MEMORYTYPE_HOST))
+		return to_host ? QUEUE_OUT : QUEUE_IN;
+	return fgv_queue_for_copy(gpu, copy->to.base, copy->from.base);
+}
+
 CUresult softgpu_copy_box(struct softgpu *gpu, const CUDA_MEMCPY3D *box, int keep,
 			  struct softgpu_stream *stream)
 {
@@ -271,7 +284,7 @@ CUresult softgpu_copy_box(struct softgpu *gpu, const CUDA_MEMCPY3D *box, int kee
 	command->box = copy;
 	if (keep)
 		keep_source(command);
-	fgv_queue_submit(gpu, command, stream);
+	fgv_queue_submit(gpu, command, queue_for(gpu, box, &copy, keep), stream);
 	return CUDA_SUCCESS;
 }
 

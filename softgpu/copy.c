@@ -38,8 +38,7 @@ CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address)
 		return result;
 	}
 	command->address = address;
-	fgv_queue_submit(gpu, command, NULL);
-	gpu->last_free = gpu->submitted;
+	gpu->last_free = fgv_queue_submit_last(gpu, command);
 	return CUDA_SUCCESS;
 }
 
@@ -60,7 +59,7 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 
 /* With @keep the command carries a copy of the source, so that it may go at once. */
 static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size_t bytes, bool keep,
-			   struct softgpu_stream *stream)
+			   enum queue_index queue, struct softgpu_stream *stream)
 {
 	CUresult fault = fgv_queue_fault(gpu);
 	struct command *command;
@@ -73,7 +72,7 @@ static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size
 	command->copy.dst = dst;
 	command->copy.src = keep ? memcpy(command->param, src, bytes) : src;
 	command->copy.bytes = bytes;
-	fgv_queue_submit(gpu, command, stream);
+	fgv_queue_submit(gpu, command, queue, stream);
 	return CUDA_SUCCESS;
 }
 
@@ -87,7 +86,7 @@ CUresult softgpu_copy_htod(struct softgpu *gpu, uint64_t dst, const void *src, s
 {
 	if (!inside(gpu, dst, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, false, stream);
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, false, QUEUE_IN, stream);
 }
 
 CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
@@ -95,7 +94,7 @@ CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void 
 {
 	if (!inside(gpu, dst, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, true, stream);
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, true, QUEUE_COMPUTE, stream);
 }
 
 CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
@@ -103,7 +102,7 @@ CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t 
 {
 	if (!inside(gpu, src, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, dst, (const void *)(uintptr_t)src, bytes, false, stream);
+	return queue_copy(gpu, dst, (const void *)(uintptr_t)src, bytes, false, QUEUE_OUT, stream);
 }
 
 CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
@@ -112,7 +111,7 @@ CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size
 	if (!inside(gpu, dst, bytes) || !inside(gpu, src, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	return queue_copy(gpu, (void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes, false,
-			  stream);
+			  fgv_queue_for_copy(gpu, dst, src), stream);
 }
 
 /* Bytes from the first to the last that a fill touches; false where that overflows. */
@@ -150,6 +149,6 @@ CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t 
 	command->fill.width = width;
 	command->fill.row_elements = row_elements;
 	command->fill.rows = rows;
-	fgv_queue_submit(gpu, command, stream);
+	fgv_queue_submit(gpu, command, QUEUE_COMPUTE, stream);
 	return CUDA_SUCCESS;
 }

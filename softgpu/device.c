@@ -48,7 +48,12 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	g->programs.max = PROGRAMS_MAX;
 	fgv_softgpu_system_init(&g->system);
 	pthread_mutex_init(&g->queue_lock, NULL);
-	pthread_cond_init(&g->queue_filled, NULL);
+	pthread_cond_init(&g->queue_moved, NULL);
+	for (unsigned i = 0; i < QUEUES; i++) {
+		g->queues[i].gpu = g;
+		g->queues[i].tail = &g->queues[i].first;
+		pthread_cond_init(&g->queues[i].filled, NULL);
+	}
 	pthread_mutex_init(&g->job_lock, NULL);
 	pthread_cond_init(&g->job_ready, NULL);
 	pthread_cond_init(&g->job_done, NULL);
@@ -80,7 +85,9 @@ void softgpu_destroy(struct softgpu *gpu)
 	pthread_cond_destroy(&gpu->job_done);
 	pthread_cond_destroy(&gpu->job_ready);
 	pthread_mutex_destroy(&gpu->job_lock);
-	pthread_cond_destroy(&gpu->queue_filled);
+	for (unsigned i = 0; i < QUEUES; i++)
+		pthread_cond_destroy(&gpu->queues[i].filled);
+	pthread_cond_destroy(&gpu->queue_moved);
 	pthread_mutex_destroy(&gpu->queue_lock);
 	free(gpu);
 }
@@ -125,6 +132,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
 	{CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
 	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+	{CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+	{CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, QUEUES - 1},
 	{CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
 	{CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
 	{CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},

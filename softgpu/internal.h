@@ -1,16 +1,18 @@
 /*
  * The parts of a device and who may touch them. The dispatcher (the thread that calls
- * softgpu.h) submits; the executor takes commands in order; workers help it with
- * the blocks of the kernel at hand.
+ * softgpu.h) submits to the queues of three engines: computing, copying in, copying out. A thread
+ * of each queue takes its commands in order; that of computing is called the executor, and workers
+ * help it with the blocks of the kernel at hand.
  *
- * Locks: queue_lock for the list of commands, job_lock for the workers' sleep. They are never
- * held together. completed, fault, armed and stop are atomics.
+ * Locks: queue_lock for the lists of commands, job_lock for the workers' sleep. They are never
+ * held together. completed, waiting, fault, armed and stop are atomics.
  */
 #ifndef FGV_SOFTGPU_INTERNAL_H
 #define FGV_SOFTGPU_INTERNAL_H
 
 #include <pthread.h>
 
+#include "common/util.h"
 #include "softgpu/lower.h"
 #include "softgpu/machine.h"
 #include "softgpu/memory.h"
@@ -47,13 +49,23 @@ struct softgpu_module {
 	struct softgpu_function *functions; /* those that were asked for */
 };
 
+enum queue_index {
+	QUEUE_COMPUTE, /* and all that is not a copy between host and device */
+	QUEUE_IN,
+	QUEUE_OUT,
+	QUEUES = SOFTGPU_QUEUES
+};
+
 struct softgpu_stream {
-	uint64_t last; /* number of the last command */
+	struct softgpu_point last; /* its last command, and what that comes after */
+	enum queue_index queue;	   /* of that command */
+	bool is_blocking;	   /* waits for the legacy stream, and that for it */
 };
 
 struct softgpu_event {
-	uint64_t last;	  /* number of the record command, 0: never recorded */
-	uint64_t time_ns; /* written by the executor before it completes that command */
+	struct softgpu_point last; /* the record command, and what it comes after */
+	bool is_recorded;
+	uint64_t time_ns; /* written before that command is completed */
 };
 
 enum command_kind {
@@ -98,7 +110,8 @@ struct copy {
 
 struct command {
 	struct command *next;
-	uint64_t number;
+	uint64_t number;	    /* in its queue, from 1 on */
+	struct softgpu_point after; /* what is done before it begins */
 	enum command_kind kind;
 	union {
 		struct launch launch;
@@ -149,6 +162,18 @@ struct job {
 	unsigned still;	       /* of them, those that stand still, under job_lock */
 };
 
+/* The commands of one engine. */
+struct queue {
+	struct softgpu *gpu;
+	pthread_t thread;
+	bool started;
+	pthread_cond_t filled;
+	struct command *first;
+	struct command **tail;
+	uint64_t submitted; /* the dispatcher's */
+	uint64_t completed;
+};
+
 struct softgpu {
 	struct softgpu_config config;
 	char name[64];
@@ -163,17 +188,15 @@ struct softgpu {
 	uint64_t room_used; /* atomic */
 
 	pthread_mutex_t queue_lock;
-	pthread_cond_t queue_filled;
-	struct command *first;
-	struct command **tail;
-	uint64_t submitted; /* the dispatcher's */
-	uint64_t completed;
-	uint64_t last_free; /* number of the last command that gives memory back */
+	pthread_cond_t queue_moved; /* something has completed, and waiting was not 0 */
+	unsigned waiting;	    /* queues whose next command comes after something of another */
+	struct queue queues[QUEUES];
+	struct softgpu_point blocking; /* of all streams that are, together */
+	uint64_t last_free; /* number of the last command of QUEUE_COMPUTE that gives memory back */
 	int fault;	    /* CUresult */
 	int armed;
 	int stop;
 	int completion_fd;
-	bool executor_started;
 
 	pthread_mutex_t job_lock;
 	pthread_cond_t job_ready;
@@ -184,6 +207,22 @@ struct softgpu {
 	struct job job;
 	struct softgpu_stream default_stream;
 };
+
+/* The engine of a copy between these places: one is host memory, or it is QUEUE_COMPUTE. */
+enum queue_index fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src);
+
+bool fgv_queue_is_done(const struct softgpu *gpu, const struct softgpu_point *point);
+
+static inline void fgv_point_join(struct softgpu_point *point, const struct softgpu_point *other)
+{
+	for (unsigned i = 0; i < QUEUES; i++)
+		point->numbers[i] = fgv_max_u64(point->numbers[i], other->numbers[i]);
+}
+
+/* streams.c */
+/* What a command comes after that is submitted to @stream now. */
+struct softgpu_point fgv_stream_point(const struct softgpu *gpu,
+				      const struct softgpu_stream *stream);
 
 /* engine.c; only where config.engine has a seat */
 /* Waits for the engine; false if *@stop became true first, of which fgv_engine_wake() tells. */
@@ -203,12 +242,17 @@ void fgv_engine_leave(const struct softgpu_engine *engine);
 
 /* queue.c */
 struct command *fgv_queue_new(enum command_kind kind, size_t param_bytes);
-void fgv_queue_submit(struct softgpu *gpu, struct command *command, struct softgpu_stream *stream);
+/* In the order of @stream; NULL: the legacy one. */
+void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_index queue,
+		      struct softgpu_stream *stream);
+/* To QUEUE_COMPUTE, in no stream: after all that was submitted. Returns its number. */
+uint64_t fgv_queue_submit_last(struct softgpu *gpu, struct command *command);
 CUresult fgv_queue_start(struct softgpu *gpu);
 void fgv_queue_stop(struct softgpu *gpu);
 /* The sticky fault, or CUDA_SUCCESS. */
 CUresult fgv_queue_fault(const struct softgpu *gpu);
-/* Waits until the command with this number is done. */
+/* Waits until all is done that was submitted; or the command of QUEUE_COMPUTE with this number. */
+void fgv_queue_wait_all(struct softgpu *gpu);
 void fgv_queue_wait(struct softgpu *gpu, uint64_t number);
 /* Waits until all that gives memory back is done. */
 void fgv_queue_wait_frees(struct softgpu *gpu);

@@ -64,14 +64,13 @@ CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
 	struct command *command = fgv_queue_new(COMMAND_UNMAP, 0);
 
 	if (!command) {
-		fgv_queue_wait(gpu, gpu->submitted);
+		fgv_queue_wait_all(gpu);
 		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes);
 		return CUDA_SUCCESS;
 	}
 	command->unmap.address = address;
 	command->unmap.bytes = range->bytes;
-	fgv_queue_submit(gpu, command, NULL);
-	range->hidden_by = gpu->submitted;
+	range->hidden_by = fgv_queue_submit_last(gpu, command);
 	return CUDA_SUCCESS;
 }
 

@@ -33,7 +33,7 @@ CUresult softgpu_module_load(struct softgpu *gpu, const char *const *ptx, size_t
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = create_program(gpu, ptx, count, log, log_len, &m->program);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->completed < gpu->last_free) {
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->last_free) {
 		fgv_queue_wait_frees(gpu);
 		result = create_program(gpu, ptx, count, log, log_len, &m->program);
 	}
@@ -66,8 +66,7 @@ void softgpu_module_unload(struct softgpu *gpu, struct softgpu_module *module)
 	if (module->program->data)
 		fgv_softgpu_memory_retire(&gpu->memory, module->program->data);
 	command->module = module;
-	fgv_queue_submit(gpu, command, NULL);
-	gpu->last_free = gpu->submitted;
+	gpu->last_free = fgv_queue_submit_last(gpu, command);
 }
 
 uint64_t softgpu_module_bytes(const struct softgpu_module *module)
@@ -208,7 +207,7 @@ static CUresult launch(struct softgpu *gpu, struct softgpu_function *function,
 	command->launch.workspace = workspace;
 	for (uint32_t i = 0; i < code->params_count; i++)
 		memcpy(command->param + code->params[i].offset, args[i], code->params[i].bytes);
-	fgv_queue_submit(gpu, command, stream);
+	fgv_queue_submit(gpu, command, QUEUE_COMPUTE, stream);
 	return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,11 @@
 /*
- * The queue: commands in the order of submission, executed by one thread. Order of submission is
- * a correct order for all streams, so a stream is only the number of its last
- * command, and waiting for an event costs nothing.
+ * The queues, one for each engine: commands in the order of submission, executed by one thread. A
+ * command that comes after commands of other queues waits for these, and holds up its own queue
+ * meanwhile. What it waits for was submitted before it, so the first of all that are not done can
+ * always run.
  *
- * completed is stored with release after a command's effects; the dispatcher's
- * loads (acquire) pair with it.
+ * completed is stored with release after a command's effects; the dispatcher's and the other
+ * queues' loads (acquire) pair with it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,59 +34,121 @@ CUresult fgv_queue_fault(const struct softgpu *gpu)
 	return (CUresult)__atomic_load_n(&gpu->fault, __ATOMIC_ACQUIRE);
 }
 
-void fgv_queue_submit(struct softgpu *gpu, struct command *command, struct softgpu_stream *stream)
+static uint64_t append(struct queue *queue, struct command *command)
 {
-	command->number = ++gpu->submitted;
-	(stream ? stream : &gpu->default_stream)->last = command->number;
+	struct softgpu *gpu = queue->gpu;
+	uint64_t number = ++queue->submitted;
+
+	command->number = number;
 	pthread_mutex_lock(&gpu->queue_lock);
-	if (!gpu->first)
-		pthread_cond_signal(&gpu->queue_filled);
-	*gpu->tail = command;
-	gpu->tail = &command->next;
+	if (!queue->first)
+		pthread_cond_signal(&queue->filled);
+	*queue->tail = command;
+	queue->tail = &command->next;
 	pthread_mutex_unlock(&gpu->queue_lock);
+	return number;
 }
 
-static uint64_t completed(const struct softgpu *gpu)
+void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_index queue,
+		      struct softgpu_stream *stream)
 {
-	return __atomic_load_n(&gpu->completed, __ATOMIC_ACQUIRE);
+	struct softgpu_point after = fgv_stream_point(gpu, stream);
+
+	if (!stream)
+		stream = &gpu->default_stream;
+	command->after = after;
+	stream->last = after;
+	stream->last.numbers[queue] = append(&gpu->queues[queue], command);
+	stream->queue = queue;
+	if (stream->is_blocking)
+		fgv_point_join(&gpu->blocking, &stream->last);
 }
 
-static CUresult reached(const struct softgpu *gpu, uint64_t number)
+uint64_t fgv_queue_submit_last(struct softgpu *gpu, struct command *command)
+{
+	command->after = softgpu_point_of_all(gpu);
+	return append(&gpu->queues[QUEUE_COMPUTE], command);
+}
+
+static bool is_host(struct softgpu *gpu, uint64_t address)
+{
+	struct host_range range;
+
+	return fgv_softgpu_host_find(&gpu->memory, address, &range);
+}
+
+enum queue_index fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src)
+{
+	bool from_host = is_host(gpu, src);
+
+	if (from_host == is_host(gpu, dst))
+		return QUEUE_COMPUTE;
+	return from_host ? QUEUE_IN : QUEUE_OUT;
+}
+
+/* --- Waiting ---------------------------------------------------------------- */
+
+static uint64_t completed(const struct softgpu *gpu, unsigned queue)
+{
+	return __atomic_load_n(&gpu->queues[queue].completed, __ATOMIC_SEQ_CST);
+}
+
+bool fgv_queue_is_done(const struct softgpu *gpu, const struct softgpu_point *point)
+{
+	for (unsigned i = 0; i < QUEUES; i++) {
+		if (completed(gpu, i) < point->numbers[i])
+			return false;
+	}
+	return true;
+}
+
+CUresult softgpu_point_query(const struct softgpu *gpu, const struct softgpu_point *point)
 {
 	CUresult fault = fgv_queue_fault(gpu);
 
 	if (fault != CUDA_SUCCESS)
 		return fault;
-	if (completed(gpu) < number)
+	if (!fgv_queue_is_done(gpu, point))
 		return CUDA_ERROR_NOT_READY;
 	/* A fault of that very command came before its completion. */
 	return fgv_queue_fault(gpu);
 }
 
-static void wait_for(const struct softgpu *gpu, uint64_t number)
+static void wait_for(const struct softgpu *gpu, const struct softgpu_point *point)
 {
 	static const struct timespec pause = {.tv_nsec = 20000};
 
-	while (completed(gpu) < number)
+	while (!fgv_queue_is_done(gpu, point))
 		nanosleep(&pause, NULL);
 }
 
 void fgv_queue_wait(struct softgpu *gpu, uint64_t number)
 {
-	wait_for(gpu, number);
+	const struct softgpu_point point = {.numbers[QUEUE_COMPUTE] = number};
+
+	wait_for(gpu, &point);
+}
+
+void fgv_queue_wait_all(struct softgpu *gpu)
+{
+	const struct softgpu_point point = softgpu_point_of_all(gpu);
+
+	wait_for(gpu, &point);
 }
 
 void fgv_queue_wait_frees(struct softgpu *gpu)
 {
-	wait_for(gpu, gpu->last_free);
+	fgv_queue_wait(gpu, gpu->last_free);
 }
 
 /* What is queued behind the kernel with the fault is passed over. */
 void fgv_queue_wait_fault(struct softgpu *gpu)
 {
 	if (fgv_queue_fault(gpu) != CUDA_SUCCESS)
-		wait_for(gpu, gpu->submitted);
+		fgv_queue_wait_all(gpu);
 }
+
+/* --- Running ---------------------------------------------------------------- */
 
 static void run_launch(struct softgpu *gpu, const struct command *command)
 {
@@ -181,18 +244,33 @@ static void run_command(struct softgpu *gpu, struct command *command)
 	}
 }
 
-static struct command *take_all(struct softgpu *gpu)
+static struct command *take_all(struct queue *queue)
 {
+	struct softgpu *gpu = queue->gpu;
 	struct command *list;
 
 	pthread_mutex_lock(&gpu->queue_lock);
-	while (!gpu->first && !__atomic_load_n(&gpu->stop, __ATOMIC_RELAXED))
-		pthread_cond_wait(&gpu->queue_filled, &gpu->queue_lock);
-	list = gpu->first;
-	gpu->first = NULL;
-	gpu->tail = &gpu->first;
+	while (!queue->first && !__atomic_load_n(&gpu->stop, __ATOMIC_RELAXED))
+		pthread_cond_wait(&queue->filled, &gpu->queue_lock);
+	list = queue->first;
+	queue->first = NULL;
+	queue->tail = &queue->first;
 	pthread_mutex_unlock(&gpu->queue_lock);
 	return list;
+}
+
+/* Those of the same queue are done. */
+static void await_others(struct softgpu *gpu, const struct softgpu_point *after)
+{
+	if (fgv_queue_is_done(gpu, after))
+		return;
+	pthread_mutex_lock(&gpu->queue_lock);
+	/* Pairs with complete(): either this sees the completion, or that side that this waits. */
+	__atomic_add_fetch(&gpu->waiting, 1, __ATOMIC_SEQ_CST);
+	while (!fgv_queue_is_done(gpu, after))
+		pthread_cond_wait(&gpu->queue_moved, &gpu->queue_lock);
+	__atomic_sub_fetch(&gpu->waiting, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&gpu->queue_lock);
 }
 
 static void notify(struct softgpu *gpu)
@@ -207,21 +285,34 @@ static void notify(struct softgpu *gpu)
 		continue;
 }
 
-static void *executor_main(void *arg)
+static void complete(struct queue *queue, uint64_t number)
 {
-	struct softgpu *gpu = arg;
+	struct softgpu *gpu = queue->gpu;
+
+	__atomic_store_n(&queue->completed, number, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&gpu->waiting, __ATOMIC_SEQ_CST)) {
+		pthread_mutex_lock(&gpu->queue_lock);
+		pthread_cond_broadcast(&gpu->queue_moved);
+		pthread_mutex_unlock(&gpu->queue_lock);
+	}
+	notify(gpu);
+}
+
+static void *queue_main(void *arg)
+{
+	struct queue *queue = arg;
 	struct command *list;
 
-	while ((list = take_all(gpu))) {
+	while ((list = take_all(queue))) {
 		while (list) {
 			struct command *command = list;
 			uint64_t number = command->number;
 
 			list = command->next;
-			run_command(gpu, command);
+			await_others(queue->gpu, &command->after);
+			run_command(queue->gpu, command);
 			free(command);
-			__atomic_store_n(&gpu->completed, number, __ATOMIC_SEQ_CST);
-			notify(gpu);
+			complete(queue, number);
 		}
 	}
 	return NULL;
@@ -229,15 +320,20 @@ static void *executor_main(void *arg)
 
 CUresult fgv_queue_start(struct softgpu *gpu)
 {
-	gpu->tail = &gpu->first;
-	gpu->executor_started = fgv_thread_start(&gpu->workers[0].thread, executor_main, gpu);
-	return gpu->executor_started ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	bool ok = true;
+
+	for (unsigned i = 0; i < QUEUES && ok; i++) {
+		struct queue *queue = &gpu->queues[i];
+
+		ok = queue->started = fgv_thread_start(&queue->thread, queue_main, queue);
+	}
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* What is queued is not run any more, except for what gives something back. */
 void fgv_queue_stop(struct softgpu *gpu)
 {
-	if (!gpu->executor_started)
+	if (!gpu->queues[QUEUE_COMPUTE].started)
 		return;
 	__atomic_store_n(&gpu->fault, CUDA_ERROR_DEINITIALIZED, __ATOMIC_RELEASE);
 	/* A job published after this finds stop set, one published before is told. */
@@ -246,117 +342,15 @@ void fgv_queue_stop(struct softgpu *gpu)
 	__atomic_store_n(&gpu->job.stop, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&gpu->job_lock);
 	pthread_mutex_lock(&gpu->queue_lock);
-	pthread_cond_signal(&gpu->queue_filled);
+	for (unsigned i = 0; i < QUEUES; i++)
+		pthread_cond_signal(&gpu->queues[i].filled);
 	pthread_mutex_unlock(&gpu->queue_lock);
 	if (gpu->config.engine.seat)
 		fgv_engine_wake(&gpu->config.engine);
-	pthread_join(gpu->workers[0].thread, NULL);
-}
-
-CUresult softgpu_stream_create(struct softgpu *gpu, struct softgpu_stream **stream)
-{
-	CUresult fault = fgv_queue_fault(gpu);
-	struct softgpu_stream *s;
-
-	if (fault != CUDA_SUCCESS)
-		return fault;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*stream = s;
-	return CUDA_SUCCESS;
-}
-
-CUresult softgpu_stream_destroy(struct softgpu *gpu, struct softgpu_stream *stream)
-{
-	free(stream);
-	return fgv_queue_fault(gpu);
-}
-
-CUresult softgpu_stream_query(struct softgpu *gpu, struct softgpu_stream *stream)
-{
-	return reached(gpu, (stream ? stream : &gpu->default_stream)->last);
-}
-
-CUresult softgpu_query(struct softgpu *gpu)
-{
-	return reached(gpu, gpu->submitted);
-}
-
-CUresult softgpu_event_create(struct softgpu *gpu, struct softgpu_event **event)
-{
-	CUresult fault = fgv_queue_fault(gpu);
-	struct softgpu_event *e;
-
-	if (fault != CUDA_SUCCESS)
-		return fault;
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*event = e;
-	return CUDA_SUCCESS;
-}
-
-void softgpu_event_destroy(struct softgpu *gpu, struct softgpu_event *event)
-{
-	struct command *command;
-
-	if (completed(gpu) >= event->last) {
-		free(event);
-		return;
+	for (unsigned i = 0; i < QUEUES; i++) {
+		if (gpu->queues[i].started)
+			pthread_join(gpu->queues[i].thread, NULL);
 	}
-	command = fgv_queue_new(COMMAND_DROP_EVENT, 0);
-	if (!command)
-		return; /* lost until the process ends */
-	command->event = event;
-	fgv_queue_submit(gpu, command, NULL);
-}
-
-CUresult softgpu_event_record(struct softgpu *gpu, struct softgpu_event *event,
-			      struct softgpu_stream *stream)
-{
-	CUresult fault = fgv_queue_fault(gpu);
-	struct command *command;
-
-	if (fault != CUDA_SUCCESS)
-		return fault;
-	command = fgv_queue_new(COMMAND_RECORD, 0);
-	if (!command)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	command->event = event;
-	fgv_queue_submit(gpu, command, stream);
-	event->last = gpu->submitted;
-	return CUDA_SUCCESS;
-}
-
-CUresult softgpu_event_query(struct softgpu *gpu, struct softgpu_event *event)
-{
-	return reached(gpu, event->last);
-}
-
-CUresult softgpu_event_elapsed(struct softgpu *gpu, struct softgpu_event *start,
-			       struct softgpu_event *end, float *ms)
-{
-	CUresult result = reached(gpu, fgv_max_u64(start->last, end->last));
-
-	if (!start->last || !end->last)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (result == CUDA_SUCCESS)
-		*ms = (float)((double)(int64_t)(end->time_ns - start->time_ns) / FGV_NS_PER_MS);
-	return result;
-}
-
-CUresult softgpu_stream_wait_event(struct softgpu *gpu, struct softgpu_stream *stream,
-				   struct softgpu_event *event)
-{
-	(void)stream;
-	(void)event;
-	return fgv_queue_fault(gpu);
-}
-
-int softgpu_completion_fd(const struct softgpu *gpu)
-{
-	return gpu->completion_fd;
 }
 
 void softgpu_arm(struct softgpu *gpu)

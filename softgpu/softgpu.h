@@ -118,13 +118,39 @@ struct softgpu_function_info {
 };
 const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function);
 
-/* NULL as a stream is the legacy default stream. */
-CUresult softgpu_stream_create(struct softgpu *gpu, struct softgpu_stream **stream);
+/*
+ * Streams run beside each other as far as the device's three engines do: one computes, one copies
+ * from host memory to the device, one copies back. Each does one thing at a time, in the order of
+ * submission. What copies within the device, and copies of small data that were kept, belong to
+ * computing.
+ *
+ * NULL as a stream is the legacy default stream, which waits for streams that are @is_blocking, and
+ * they for it.
+ */
+CUresult softgpu_stream_create(struct softgpu *gpu, bool is_blocking,
+			       struct softgpu_stream **stream);
 CUresult softgpu_stream_destroy(struct softgpu *gpu, struct softgpu_stream *stream);
 /* CUDA_SUCCESS: all that was queued is done; CUDA_ERROR_NOT_READY: not yet. */
 CUresult softgpu_stream_query(struct softgpu *gpu, struct softgpu_stream *stream);
-/* The same for everything that was ever queued. */
-CUresult softgpu_query(struct softgpu *gpu);
+
+/* CUDA_SUCCESS, or the fault that the device has had. */
+CUresult softgpu_fault(const struct softgpu *gpu);
+
+/* A point in the work, as the number of a command of each engine. */
+#define SOFTGPU_QUEUES 3
+
+struct softgpu_point {
+	uint64_t numbers[SOFTGPU_QUEUES];
+};
+
+/* What is queued now: in @stream, in all, and all but copies between host and device. */
+struct softgpu_point softgpu_point_of(const struct softgpu *gpu,
+				      const struct softgpu_stream *stream);
+struct softgpu_point softgpu_point_of_all(const struct softgpu *gpu);
+struct softgpu_point softgpu_point_of_computing(const struct softgpu *gpu);
+/* Whether it is done: as softgpu_stream_query(). And the same for all that was ever queued. */
+CUresult softgpu_point_query(const struct softgpu *gpu, const struct softgpu_point *point);
+CUresult softgpu_query(const struct softgpu *gpu);
 
 CUresult softgpu_event_create(struct softgpu *gpu, struct softgpu_event **event);
 void softgpu_event_destroy(struct softgpu *gpu, struct softgpu_event *event);

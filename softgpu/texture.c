@@ -270,6 +270,6 @@ CUresult softgpu_texture_destroy(struct softgpu *gpu, uint64_t object)
 	if (!command)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	command->address = object;
-	fgv_queue_submit(gpu, command, NULL);
+	fgv_queue_submit_last(gpu, command);
 	return CUDA_SUCCESS;
 }

@@ -539,6 +539,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.graph_destroy = fgv_cuda_graph_destroy,
 	.fence = fgv_cuda_fence,
 	.fence_all = fgv_cuda_fence_all,
+	.fence_computing = fgv_cuda_fence_computing,
 	.fence_query = fgv_cuda_fence_query,
 	.fence_put = fgv_cuda_fence_put,
 	.print = fgv_cuda_print,

@@ -105,6 +105,7 @@ CUresult fgv_cuda_before_work(struct cuda *cuda, struct fgv_gpu_stream *stream)
 	if (status == CUDA_SUCCESS && stream->is_blocking)
 		status = pin(cuda, &cuda->legacy);
 	stream->is_busy = true;
+	stream->is_computing |= !cuda->base.copies;
 	return status;
 }
 
@@ -113,7 +114,7 @@ CUresult fgv_cuda_stream_query(struct cuda *cuda, struct fgv_gpu_stream *stream)
 	CUresult status = cuda->driver->stream_query(stream->handle);
 
 	if (status == CUDA_SUCCESS)
-		stream->is_busy = false;
+		stream->is_busy = stream->is_computing = false;
 	return status;
 }
 
@@ -239,6 +240,25 @@ CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
 		if (status != CUDA_SUCCESS)
 			fgv_cuda_fence_put(gpu, *fence);
 	}
+	return status;
+}
+
+CUresult fgv_cuda_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	struct fgv_gpu_stream *stream = &cuda->legacy;
+	CUresult status = CUDA_SUCCESS;
+
+	*fence = calloc(1, sizeof(**fence));
+	if (!*fence)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	do {
+		if (stream->is_computing)
+			status = add_part(*fence, stream);
+		stream = stream->next;
+	} while (status == CUDA_SUCCESS && stream != &cuda->legacy);
+	if (status != CUDA_SUCCESS)
+		fgv_cuda_fence_put(gpu, *fence);
 	return status;
 }
 

@@ -15,6 +15,7 @@ struct fgv_gpu_stream {
 	CUstream handle;	  /* NULL: the legacy default stream */
 	bool is_blocking;	  /* waits for the legacy stream, and it for this one */
 	bool is_busy;		  /* something was queued since it was last seen empty */
+	bool is_computing;	  /* so was something else than copies of base.copies */
 	struct fence_part *loose; /* fences with nothing queued behind them */
 	struct fgv_gpu_stream *next, *previous;
 };
@@ -100,6 +101,7 @@ CUresult fgv_cuda_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *str
 CUresult fgv_cuda_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 			struct fgv_gpu_fence **fence);
 CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
+CUresult fgv_cuda_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
 CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,

@@ -135,6 +135,8 @@ struct fgv_gpu {
 	 */
 	uint64_t late_bytes;
 	uint64_t late_ns;
+	/* The caller's to set: what is queued now is a copy that an engine for copies does. */
+	bool copies;
 };
 
 struct fgv_gpu_ops {
@@ -380,13 +382,15 @@ struct fgv_gpu_ops {
 
 	/*
 	 * A fence passes when what is queued now in a stream (or, with _all, in every
-	 * stream) is done. fence_query: CUDA_SUCCESS passed, CUDA_ERROR_NOT_READY not
+	 * stream) is done. With _computing only streams count in which there is more than what
+	 * was queued while gpu->copies. fence_query: CUDA_SUCCESS passed, CUDA_ERROR_NOT_READY not
 	 * yet, else the GPU's fault; after either end the fence is put. The answer is the
 	 * driver's: nothing that the GPU can write for a guest's kernels decides it.
 	 */
 	CUresult (*fence)(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 			  struct fgv_gpu_fence **fence);
 	CUresult (*fence_all)(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
+	CUresult (*fence_computing)(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence);
 	CUresult (*fence_query)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 	void (*fence_put)(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 

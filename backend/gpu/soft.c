@@ -28,9 +28,9 @@
 #define VA_DEVICE 0x010000000000ull
 #endif
 
-/* An event of its own; a fence that has passed waits in the list to be used again. */
+/* One that has passed waits in the list to be used again. */
 struct fgv_gpu_fence {
-	struct softgpu_event *event;
+	struct softgpu_point point;
 	struct fgv_gpu_fence *next;
 };
 
@@ -87,7 +87,6 @@ static void soft_close(struct fgv_gpu *gpu)
 		struct fgv_gpu_fence *fence = soft->free_fences;
 
 		soft->free_fences = fence->next;
-		softgpu_event_destroy(soft->gpu, fence->event);
 		free(fence);
 	}
 	softgpu_destroy(soft->gpu);
@@ -323,16 +322,15 @@ static CUresult soft_launch_cooperative(struct fgv_gpu *gpu, struct fgv_gpu_func
 					  block, shared_bytes, stream_of(stream), params);
 }
 
-/* One queue for all streams: nothing that flags or priorities could change. */
+/* An engine takes what comes first: nothing that priorities could change. */
 static CUresult soft_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				   struct fgv_gpu_stream **stream)
 {
 	struct softgpu_stream *made = NULL;
 	CUresult status;
 
-	(void)flags;
 	(void)priority;
-	status = softgpu_stream_create(gpu_of(gpu), &made);
+	status = softgpu_stream_create(gpu_of(gpu), !(flags & CU_STREAM_NON_BLOCKING), &made);
 	*stream = (struct fgv_gpu_stream *)made;
 	return status;
 }
@@ -342,11 +340,8 @@ static CUresult soft_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *
 	return softgpu_stream_destroy(gpu_of(gpu), stream_of(stream));
 }
 
-/* The legacy stream is not done while a stream that waits for it is; here, while any is. */
 static CUresult soft_stream_query(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream)
 {
-	if (!stream)
-		return softgpu_query(gpu_of(gpu));
 	return softgpu_stream_query(gpu_of(gpu), stream_of(stream));
 }
 
@@ -401,8 +396,10 @@ static void soft_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 static CUresult fence_get(struct soft *soft, struct fgv_gpu_fence **fence)
 {
 	struct fgv_gpu_fence *made = soft->free_fences;
-	CUresult status;
+	CUresult fault = softgpu_fault(soft->gpu);
 
+	if (fault != CUDA_SUCCESS)
+		return fault;
 	if (made) {
 		soft->free_fences = made->next;
 		*fence = made;
@@ -411,12 +408,8 @@ static CUresult fence_get(struct soft *soft, struct fgv_gpu_fence **fence)
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = softgpu_event_create(soft->gpu, &made->event);
-	if (status == CUDA_SUCCESS)
-		*fence = made;
-	else
-		free(made);
-	return status;
+	*fence = made;
+	return CUDA_SUCCESS;
 }
 
 static CUresult soft_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
@@ -424,23 +417,32 @@ static CUresult soft_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 {
 	CUresult status = fence_get((struct soft *)gpu, fence);
 
-	if (status != CUDA_SUCCESS)
-		return status;
-	status = softgpu_event_record(gpu_of(gpu), (*fence)->event, stream_of(stream));
-	if (status != CUDA_SUCCESS)
-		soft_fence_put(gpu, *fence);
+	if (status == CUDA_SUCCESS)
+		(*fence)->point = softgpu_point_of(gpu_of(gpu), stream_of(stream));
 	return status;
 }
 
-/* The engine runs everything in the order of submission, so the last is the last of all. */
 static CUresult soft_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
 {
-	return soft_fence(gpu, NULL, fence);
+	CUresult status = fence_get((struct soft *)gpu, fence);
+
+	if (status == CUDA_SUCCESS)
+		(*fence)->point = softgpu_point_of_all(gpu_of(gpu));
+	return status;
+}
+
+static CUresult soft_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+{
+	CUresult status = fence_get((struct soft *)gpu, fence);
+
+	if (status == CUDA_SUCCESS)
+		(*fence)->point = softgpu_point_of_computing(gpu_of(gpu));
+	return status;
 }
 
 static CUresult soft_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence)
 {
-	return softgpu_event_query(gpu_of(gpu), fence->event);
+	return softgpu_point_query(gpu_of(gpu), &fence->point);
 }
 
 /* Moves up to @room bytes of text to a descriptor, a file in memory. */
@@ -559,6 +561,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.graph_destroy = fgv_soft_graph_destroy,
 	.fence = soft_fence,
 	.fence_all = soft_fence_all,
+	.fence_computing = soft_fence_computing,
 	.fence_query = soft_fence_query,
 	.fence_put = soft_fence_put,
 	.print = soft_print,

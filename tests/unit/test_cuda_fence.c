@@ -133,6 +133,35 @@ START_TEST(late_frees_are_told)
 }
 END_TEST
 
+/* A stream with nothing but copies is none of those that compute, until something else is in it. */
+START_TEST(copies_are_left_out)
+{
+	struct fgv_gpu_stream streams[2] = {{.handle = (CUstream)1}, {.handle = (CUstream)2}};
+	struct fgv_gpu_fence *computing;
+
+	said.stream = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_stream_query(&cuda, &cuda.legacy), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		streams[i].next = cuda.legacy.next;
+		streams[i].previous = &cuda.legacy;
+		streams[i].next->previous = cuda.legacy.next = &streams[i];
+	}
+	said.stream = CUDA_ERROR_NOT_READY;
+	cuda.base.copies = true;
+	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &streams[0]), CUDA_SUCCESS);
+	cuda.base.copies = false;
+	ck_assert_uint_eq(fgv_cuda_fence_computing(&cuda.base, &computing), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, computing), CUDA_SUCCESS);
+	fgv_cuda_fence_put(&cuda.base, computing);
+	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &streams[1]), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_cuda_fence_computing(&cuda.base, &computing), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, computing), CUDA_ERROR_NOT_READY);
+	said.stream = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, computing), CUDA_SUCCESS);
+	fgv_cuda_fence_put(&cuda.base, computing);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cuda_fence");
@@ -145,6 +174,7 @@ int main(void)
 	tcase_add_test(tests, each_look_asks_for_the_event_where_work_is_behind);
 	tcase_add_test(tests, fault_is_told);
 	tcase_add_test(tests, late_frees_are_told);
+	tcase_add_test(tests, copies_are_left_out);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/softgpu_kernel.h"
@@ -289,7 +290,7 @@ START_TEST(events_and_order)
 
 	*flag = 0;
 	softgpu_host_register(gpu, flag, 4096);
-	ck_assert_int_eq(softgpu_stream_create(gpu, &stream), CUDA_SUCCESS);
+	ck_assert_int_eq(softgpu_stream_create(gpu, true, &stream), CUDA_SUCCESS);
 	ck_assert_int_eq(softgpu_event_create(gpu, &before), CUDA_SUCCESS);
 	ck_assert_int_eq(softgpu_event_create(gpu, &after), CUDA_SUCCESS);
 	ck_assert_int_eq(softgpu_event_query(gpu, before), CUDA_SUCCESS);
@@ -300,7 +301,7 @@ START_TEST(events_and_order)
 	ck_assert_int_eq(softgpu_stream_wait_event(gpu, NULL, after), CUDA_SUCCESS);
 	ck_assert_int_eq(softgpu_stream_query(gpu, stream), CUDA_ERROR_NOT_READY);
 	ck_assert_int_eq(softgpu_event_query(gpu, after), CUDA_ERROR_NOT_READY);
-	ck_assert_int_eq(softgpu_stream_query(gpu, NULL), CUDA_SUCCESS);
+	ck_assert_int_eq(softgpu_stream_query(gpu, NULL), CUDA_ERROR_NOT_READY);
 	__atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
 	while (softgpu_stream_query(gpu, stream) == CUDA_ERROR_NOT_READY) {
 		uint64_t count;
@@ -318,6 +319,65 @@ START_TEST(events_and_order)
 	ck_assert_int_eq(softgpu_stream_destroy(gpu, stream), CUDA_SUCCESS);
 	softgpu_host_unregister(gpu, flag);
 	free(flag);
+}
+END_TEST
+
+static void await(struct softgpu_stream *stream)
+{
+	struct timespec pause = {.tv_nsec = 100000};
+
+	while (softgpu_stream_query(gpu, stream) == CUDA_ERROR_NOT_READY)
+		nanosleep(&pause, NULL);
+	ck_assert_int_eq(softgpu_stream_query(gpu, stream), CUDA_SUCCESS);
+}
+
+/* While a kernel runs, the other two engines copy; but not what comes after it. */
+START_TEST(copies_run_beside_kernels)
+{
+	enum { WORDS = 1024 };
+	static uint32_t in[WORDS], out[WORDS];
+	struct softgpu_function *f = kernel_load(SPIN_KERNEL);
+	struct softgpu_stream *streams[3], *waiting;
+	struct softgpu_point point;
+	struct softgpu_event *event;
+	uint32_t one[3] = {1, 1, 1};
+	uint64_t flag = kernel_alloc(sizeof(uint32_t)), data = kernel_alloc(sizeof(in));
+	void *args[] = {&flag};
+
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(softgpu_stream_create(gpu, i == 1, &streams[i]), CUDA_SUCCESS);
+	ck_assert_int_eq(softgpu_stream_create(gpu, false, &waiting), CUDA_SUCCESS);
+	ck_assert_int_eq(softgpu_event_create(gpu, &event), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < WORDS; i++)
+		in[i] = 7 * i + 1;
+	ck_assert_int_eq(softgpu_fill(gpu, flag, 4, 0, 4, 1, 1, NULL), CUDA_SUCCESS);
+	await(NULL);
+	ck_assert_int_eq(softgpu_launch(gpu, f, one, one, 0, streams[0], args), CUDA_SUCCESS);
+	ck_assert_int_eq(softgpu_event_record(gpu, event, streams[0]), CUDA_SUCCESS);
+	/* In one stream by two engines, in order. */
+	softgpu_copy_htod(gpu, data, in, sizeof(in), streams[1]);
+	softgpu_copy_dtoh(gpu, out, data, sizeof(out), streams[1]);
+	await(streams[1]);
+	ck_assert_mem_eq(in, out, sizeof(in));
+	/* The legacy stream is behind both of these, and neither waits for the kernel. */
+	ck_assert_int_eq(softgpu_stream_query(gpu, NULL), CUDA_SUCCESS);
+	point = softgpu_point_of_computing(gpu);
+	ck_assert_int_eq(softgpu_point_query(gpu, &point), CUDA_ERROR_NOT_READY);
+	ck_assert_int_eq(softgpu_query(gpu), CUDA_ERROR_NOT_READY);
+	/* Behind the kernel by its event. */
+	ck_assert_int_eq(softgpu_stream_wait_event(gpu, waiting, event), CUDA_SUCCESS);
+	memset(out, 0, sizeof(out));
+	softgpu_copy_dtoh(gpu, out, data, sizeof(out), waiting);
+	ck_assert_int_eq(softgpu_stream_query(gpu, waiting), CUDA_ERROR_NOT_READY);
+	softgpu_copy_htod(gpu, flag, in, sizeof(uint32_t), streams[2]);
+	await(waiting);
+	ck_assert_int_eq(softgpu_event_query(gpu, event), CUDA_SUCCESS);
+	ck_assert_mem_eq(in, out, sizeof(in));
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+	softgpu_event_destroy(gpu, event);
+	for (unsigned i = 0; i < 3; i++)
+		softgpu_stream_destroy(gpu, streams[i]);
+	softgpu_stream_destroy(gpu, waiting);
 }
 END_TEST
 
@@ -391,6 +451,7 @@ int main(void)
 	tcase_add_test(device, extents);
 	tcase_add_test(device, host_memory);
 	tcase_add_test(device, events_and_order);
+	tcase_add_test(device, copies_run_beside_kernels);
 	tcase_add_test(device, destroy_while_running);
 	tcase_add_test(device, attributes);
 	tcase_add_test(device, persisting_limit);
