@@ -12,6 +12,16 @@
 #define FGV_SCHED_SLICE_NS	      6000000ull  /* a GPU that cannot preempt */
 #define FGV_SCHED_PREEMPTIVE_SLICE_NS 30000000ull /* one that can */
 
+#define FGV_SCHED_SHARE_WINDOW_NS     10000000000ull
+
+#define FGV_SCHED_WHOLE 1000000u /* of a GPU's time; parts of it are counted in millionths */
+
+/* What a vGPU was promised of the GPU's time, beside its weight; for policies that promise. */
+struct fgv_sched_shares {
+	uint32_t request; /* that it gets whenever it wants it; 0: nothing */
+	uint32_t limit;	  /* that it never exceeds over share_window_ns; FGV_SCHED_WHOLE: none */
+};
+
 struct fgv_sched_params {
 	uint64_t slice_ns;		/* of a grant; at least 1 */
 	uint64_t awake_lead_ns;		/* the next in line is awake this long before its turn */
@@ -19,6 +29,7 @@ struct fgv_sched_params {
 	uint64_t interactive_window_ns; /* of granted time, over which calls are counted */
 	uint32_t interactive_calls;	/* interactive: more synchronous calls than this in it */
 	uint64_t first_tag;		/* where virtual time begins */
+	uint64_t share_window_ns;	/* over which limits hold */
 };
 
 void fgv_sched_params_init(struct fgv_sched_params *params);

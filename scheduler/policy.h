@@ -6,16 +6,16 @@
  *
  * Rules for every operation: no clock, no thread, no I/O, no lock; time comes as now_ns,
  * which never moves back. Operations of one scheduler never run at the same time. They must
- * not call the core. Only attach may allocate or fail. O(log n) or better in the number of
+ * not call the core. Only attach and set_shares may allocate or fail. O(log n) or better in the number of
  * vGPUs for all but tick, attach and detach.
  *
  * A policy sees vGPUs. The sessions inside one share equally, which is the core's doing.
  *
  * Shapes that the table leaves room for: several grants at once (max_grants; spatial
  * sharing puts its share of the multiprocessors beside slice_ns in struct fgv_policy_grant),
- * quotas that change with the load (grant), requests and limits (pick may answer NULL while
- * somebody waits, and tick says when to ask again), strict priority with gap filling (pick,
- * and preempts when the urgent one wakes). Placement on several GPUs happens before: one
+ * quotas that change with the load (grant), requests and limits (set_shares; pick may answer
+ * NULL while somebody waits, and ready_ns says when to ask again), strict priority with gap
+ * filling (pick, and preempts when the urgent one wakes). Placement on several GPUs happens before: one
  * scheduler per GPU, and fgv_sched_load() to choose by.
  */
 #ifndef FGV_SCHEDULER_POLICY_H
@@ -36,6 +36,7 @@ struct fgv_policy_vgpu {
 	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
 	uint64_t id;					      /* unique, in order of attachment */
 	uint32_t weight;				      /* 1 to FGV_SCHED_WEIGHT_MAX */
+	struct fgv_sched_shares shares;			      /* nothing, under most policies */
 	uint32_t waiting;				      /* sessions that ask for the grant */
 	uint32_t holding;				      /* sessions that hold one */
 };
@@ -49,6 +50,7 @@ struct fgv_policy_gpu {
 /* What a grant carries. The core fills in the defaults, the policy's grant changes them. */
 struct fgv_policy_grant {
 	uint64_t slice_ns;
+	bool is_bounded; /* the slice also ends if nobody else waits; false by default */
 };
 
 /* The tags of a vGPU under a policy that has such; for tests, figures and statistics. */
@@ -128,11 +130,24 @@ struct fgv_policy {
 
 	/*
 	 * A grant is free and somebody waits: which active vGPU with waiting > 0 gets it? The
-	 * answer is granted, now. NULL leaves the grant free until the next event or tick;
-	 * the watchdog notices who waits beside an idle GPU. Left out: there is no queue, and
-	 * whoever asks gets a grant at once, for as long as he likes.
+	 * answer is granted, now. NULL leaves the grant free until the next event or tick, or
+	 * until ready_ns; the watchdog notices a vGPU that waits beside an idle GPU. Left out:
+	 * there is no queue, and every session that asks gets a grant at once, without end.
 	 */
 	struct fgv_policy_vgpu *(*pick)(struct fgv_policy_gpu *gpu, uint64_t now_ns);
+
+	/*
+	 * pick has answered NULL: when may it answer otherwise although nothing happens?
+	 * FGV_POLICY_NO_TICK: never. Left out: never.
+	 */
+	uint64_t (*ready_ns)(const struct fgv_policy_gpu *gpu);
+
+	/*
+	 * Does vgpu wait because the rules want it to, so that the watchdog has no reason to
+	 * object? Left out: no.
+	 */
+	bool (*withholds)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
+			  uint64_t now_ns);
 
 	/*
 	 * Which vGPU would pick give if @holder gave back after another @used_ns and still
@@ -183,12 +198,21 @@ struct fgv_policy {
 	/* vgpu->weight has changed, from @old. Left out: weight is read where it is used. */
 	void (*set_weight)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old);
 
+	/*
+	 * vgpu->shares have changed, from @old: valid, and admitted. A negative errno leaves
+	 * them as they were. Left out: the policy knows no shares, and only a vGPU without any
+	 * may be attached.
+	 */
+	int (*set_shares)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+			  const struct fgv_sched_shares *old, uint64_t now_ns);
+
 	/* The vGPU's tags, or false. Left out: there are none. */
 	bool (*tags)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		     struct fgv_policy_tags *tags);
 };
 
 extern const struct fgv_policy fgv_policy_fair;
+extern const struct fgv_policy fgv_policy_gemini;
 extern const struct fgv_policy fgv_policy_credit_poll;
 extern const struct fgv_policy fgv_policy_credit_hs;
 extern const struct fgv_policy fgv_policy_strict_co;

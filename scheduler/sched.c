@@ -31,6 +31,7 @@ void fgv_sched_params_init(struct fgv_sched_params *params)
 		.starve_ns = 10000000000ull,
 		.interactive_window_ns = 10000000,
 		.interactive_calls = 10,
+		.share_window_ns = FGV_SCHED_SHARE_WINDOW_NS,
 	};
 }
 
@@ -155,6 +156,7 @@ int fgv_sched_set_policy(struct fgv_sched *sched, const struct fgv_policy *polic
 	}
 	TAILQ_FOREACH(session, &sched->holding, state_link) {
 		session->revoke = false;
+		session->is_bounded = false;
 		session->settled_ns = now_ns;
 	}
 	fgv_sched_watch_reset(sched, now_ns);
@@ -184,6 +186,7 @@ int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner,
 	vgpu->owner = owner;
 	vgpu->pub.id = sched->next_id++;
 	vgpu->pub.weight = weight;
+	vgpu->pub.shares.limit = FGV_SCHED_WHOLE;
 	vgpu->seen_service = sched->service;
 	LIST_INIT(&vgpu->all);
 	fgv_sfq_init(&vgpu->sessions, sched->params.first_tag);
@@ -204,6 +207,7 @@ int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu)
 		return -EBUSY;
 	policy_detach(vgpu->sched, vgpu);
 	LIST_REMOVE(vgpu, link);
+	vgpu->sched->requested -= vgpu->pub.shares.request;
 	vgpu->sched->load.vgpus--;
 	free(vgpu);
 	return 0;
@@ -221,6 +225,48 @@ int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight)
 	vgpu->pub.weight = weight;
 	if (sched->policy->set_weight != NULL)
 		sched->policy->set_weight(&sched->gpu, &vgpu->pub, old);
+	return 0;
+}
+
+static bool has_shares(const struct fgv_sched_shares *shares)
+{
+	return shares->request != 0 || shares->limit != FGV_SCHED_WHOLE;
+}
+
+static int check_shares(const struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares)
+{
+	uint64_t others = vgpu->sched->requested - vgpu->pub.shares.request;
+
+	if (shares->limit == 0 || shares->limit > FGV_SCHED_WHOLE ||
+	    shares->request > shares->limit)
+		return -EINVAL;
+	if (has_shares(shares) && vgpu->sched->policy->set_shares == NULL)
+		return -EOPNOTSUPP;
+	return others + shares->request > FGV_SCHED_WHOLE ? -ENOSPC : 0;
+}
+
+int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares,
+			 uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	struct fgv_sched_shares old = vgpu->pub.shares;
+	struct fgv_sched_session *holder;
+	int err = check_shares(vgpu, shares);
+
+	now_ns = sched_advance(sched, now_ns);
+	if (err != 0)
+		return err;
+	vgpu->pub.shares = *shares;
+	if (sched->policy->set_shares != NULL)
+		err = sched->policy->set_shares(&sched->gpu, &vgpu->pub, &old, now_ns);
+	if (err != 0) {
+		vgpu->pub.shares = old;
+		return err;
+	}
+	sched->requested += (uint64_t)shares->request - old.request;
+	TAILQ_FOREACH(holder, &sched->holding, state_link)
+		if (holder->vgpu == vgpu && shares->limit != FGV_SCHED_WHOLE)
+			holder->is_bounded = true;
 	return 0;
 }
 
@@ -311,6 +357,11 @@ const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_ses
 uint32_t fgv_sched_vgpu_weight(const struct fgv_sched_vgpu *vgpu)
 {
 	return vgpu->pub.weight;
+}
+
+const struct fgv_sched_shares *fgv_sched_vgpu_shares(const struct fgv_sched_vgpu *vgpu)
+{
+	return &vgpu->pub.shares;
 }
 
 bool fgv_sched_interactive(const struct fgv_sched_session *session)

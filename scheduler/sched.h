@@ -65,6 +65,15 @@ int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu);
 /* Takes effect at the next decision; -EINVAL outside 1 to FGV_SCHED_WEIGHT_MAX. */
 int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight);
 
+/*
+ * Takes effect at the next decision. What can't be kept is refused, and changes nothing:
+ * -EINVAL (a request above the limit, a limit of nothing, a part greater than the whole),
+ * -ENOSPC (with it the requests are more than the whole GPU), -EOPNOTSUPP (the policy knows
+ * no shares), -ENOMEM. Whoever holds without limit is charged first, as for a request.
+ */
+int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares,
+			 uint64_t now_ns);
+
 /* The new session is idle. -ENOMEM. */
 int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
 			     struct fgv_sched_session **out);
@@ -120,7 +129,8 @@ enum fgv_sched_action {
 	FGV_SCHED_GRANT,
 	/*
 	 * The holder's slice is now slice_ns, counted from now; 0: give back as soon as
-	 * drained. For a holder without limit when others come, or one that is preempted.
+	 * drained. For a holder without limit when others come or its VM gets a limit, or one
+	 * that is preempted.
 	 */
 	FGV_SCHED_LIMIT,
 	/*
@@ -173,6 +183,7 @@ const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_ses
 uint64_t fgv_sched_vgpu_recent_ns(const struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 uint64_t fgv_sched_session_recent_ns(const struct fgv_sched_session *session, uint64_t now_ns);
 uint32_t fgv_sched_vgpu_weight(const struct fgv_sched_vgpu *vgpu);
+const struct fgv_sched_shares *fgv_sched_vgpu_shares(const struct fgv_sched_vgpu *vgpu);
 
 /* Is the session's guest CPU-GPU interactive, as judged over its last window? */
 bool fgv_sched_interactive(const struct fgv_sched_session *session);

@@ -5,7 +5,8 @@
  * - A session is in exactly one of the queues `waiting` and `holding`, or idle in neither;
  *   its node is in its vGPU's queue unless it is idle.
  * - A vGPU is active, and known to the policy as such, while a session of it is not idle.
- * - A holder has no limit only while nobody waited since its grant.
+ * - A holder has no limit only while nobody waited since its grant, and never if the policy
+ *   bounds it.
  */
 #include "scheduler/sched_priv.h"
 
@@ -281,13 +282,14 @@ static struct fgv_sched_session *pick(struct fgv_sched *sched, uint64_t now_ns)
 	return vgpu != NULL ? first_waiting(vgpu_of(vgpu)) : NULL;
 }
 
-static uint64_t slice_for(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+static struct fgv_policy_grant grant_for(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu,
+					 uint64_t now_ns)
 {
 	struct fgv_policy_grant grant = {.slice_ns = sched->params.slice_ns};
 
 	if (sched->policy->grant != NULL)
 		sched->policy->grant(&sched->gpu, &vgpu->pub, &grant, now_ns);
-	return grant.slice_ns;
+	return grant;
 }
 
 static void start_holding(struct fgv_sched_session *session, uint64_t now_ns)
@@ -321,17 +323,18 @@ static bool cosched(const struct fgv_sched_session *session)
 static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
 {
 	struct fgv_sched_session *session;
-	uint64_t slice_ns;
+	struct fgv_policy_grant grant;
 
 	if (sched->load.waiting == 0 || sched->load.holding >= max_grants(sched))
 		return false;
 	session = pick(sched, now_ns);
 	if (session == NULL)
 		return false;
-	slice_ns = slice_for(sched, session->vgpu, now_ns);
+	grant = grant_for(sched, session->vgpu, now_ns);
 	start_holding(session, now_ns);
-	if (sched->load.waiting > 0 && sched->policy->pick != NULL)
-		session->slice_ns = slice_ns;
+	session->is_bounded = grant.is_bounded;
+	if (grant.is_bounded || (sched->load.waiting > 0 && sched->policy->pick != NULL))
+		session->slice_ns = grant.slice_ns;
 	*d = (struct fgv_sched_decision){
 		.action = FGV_SCHED_GRANT,
 		.session = session,
@@ -346,7 +349,7 @@ static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 static uint64_t late_limit(struct fgv_sched *sched, const struct fgv_sched_session *holder,
 			   uint64_t now_ns)
 {
-	uint64_t slice_ns = slice_for(sched, holder->vgpu, now_ns);
+	uint64_t slice_ns = grant_for(sched, holder->vgpu, now_ns).slice_ns;
 
 	return slice_ns - fgv_min_u64(slice_ns, now_ns - holder->settled_ns);
 }
@@ -363,7 +366,8 @@ static bool decide_limit(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 				continue;
 			holder->told_zero = true;
 			holder->slice_ns = 0;
-		} else if (wanted && holder->slice_ns == FGV_SCHED_NO_LIMIT) {
+		} else if ((wanted || holder->is_bounded) &&
+			   holder->slice_ns == FGV_SCHED_NO_LIMIT) {
 			holder->slice_ns = late_limit(sched, holder, now_ns);
 		} else {
 			continue;
@@ -448,6 +452,9 @@ uint64_t fgv_sched_next_ns(const struct fgv_sched *sched, uint64_t now_ns)
 {
 	uint64_t next_ns = fgv_min_u64(sched->tick_ns, fgv_sched_watch_ns(sched));
 
+	if (sched->load.waiting > 0 && sched->policy->ready_ns != NULL &&
+	    sched->load.holding < max_grants(sched))
+		next_ns = fgv_min_u64(next_ns, sched->policy->ready_ns(&sched->gpu));
 	if (!sched->awake_done)
 		next_ns = fgv_min_u64(next_ns, awake_ns(sched));
 	return next_ns == FGV_SCHED_NEVER ? next_ns : fgv_max_u64(next_ns, now_ns);

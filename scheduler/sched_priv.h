@@ -31,6 +31,7 @@ struct fgv_sched_session {
 	uint64_t limit_from_ns; /* when the slice began to count */
 	bool revoke;		/* the policy wants it back */
 	bool told_zero;		/* and has said so */
+	bool is_bounded;	/* it ends although nobody else may wait */
 
 	/* Is the guest interactive? Calls against granted time in the window so far. */
 	uint64_t window_held_ns;
@@ -72,6 +73,7 @@ struct fgv_sched {
 	struct fgv_sched_queue holding; /* oldest grant first */
 	struct fgv_sched_load load;
 	uint64_t next_id;
+	uint64_t requested; /* the sum of the vGPUs' requests */
 	uint64_t now_ns;
 	uint64_t tick_ns;
 	const struct fgv_sched_session *told_awake; /* for the end of this grant */

@@ -8,7 +8,7 @@
  * A grant counts as two slices at the most: the policy answers for the decision, not for a
  * request of a minute. Each grant settles what was owed; a surplus stays until the others
  * have caught up, so waiting after an overrun is no starvation. A vGPU that waits beside an
- * idle GPU is starved whatever it is owed.
+ * idle GPU is starved whatever it is owed; unless the policy says that its rules make it wait.
  */
 #include "scheduler/sched_priv.h"
 
@@ -104,6 +104,9 @@ static bool starved(struct fgv_sched_vgpu *vgpu, uint64_t bound_ns, uint64_t now
 	uint64_t turns = ROUNDS * sched->load.active_weight / vgpu->pub.weight;
 
 	if (vgpu->pub.holding > 0 || vgpu->starved_told || now_ns - since_ns < bound_ns)
+		return false;
+	if (sched->policy->withholds != NULL &&
+	    sched->policy->withholds(&sched->gpu, &vgpu->pub, now_ns))
 		return false;
 	if (sched->load.holding == 0)
 		return now_ns - fgv_max_u64(since_ns, sched->free_since_ns) >= bound_ns;

@@ -12,6 +12,12 @@
 
 #define MS FGV_NS_PER_MS
 
+/* Those that the FairGV paper compares. */
+static const struct fgv_policy *const rivals[] = {
+	&fgv_policy_fair,      &fgv_policy_credit_poll, &fgv_policy_credit_hs,
+	&fgv_policy_strict_co, &fgv_policy_none,	NULL,
+};
+
 /* `fair` with a vGPU that keeps the grant while it polls an empty ring; figure 10 only. */
 static struct fgv_policy fair_polling(void)
 {
@@ -223,8 +229,8 @@ static int group_figure(const struct group *group, const struct sim_params *para
 				.program = sim_program_of(workload, params),
 			};
 		err = figure_alone(&run);
-		for (size_t p = 0; fgv_policies[p] != NULL && err == 0; p++) {
-			run.policy = fgv_policies[p];
+		for (size_t p = 0; rivals[p] != NULL && err == 0; p++) {
+			run.policy = rivals[p];
 			err = figure_together(&run);
 			if (err == 0)
 				group_row(group, workload, &run, report);
@@ -331,8 +337,8 @@ static int figure_10(const struct sim_params *params, struct report *report)
 		err = figure_alone(&run);
 		if (err == 0)
 			err = figure_10_row(&run, percent, &polling, report);
-		for (size_t p = 0; fgv_policies[p] != NULL && err == 0; p++)
-			err = figure_10_row(&run, percent, fgv_policies[p], report);
+		for (size_t p = 0; rivals[p] != NULL && err == 0; p++)
+			err = figure_10_row(&run, percent, rivals[p], report);
 	}
 	return err;
 }
@@ -358,8 +364,8 @@ static int figure_11_rows(struct figure_run *run, const char *workload, double b
 {
 	int err = figure_alone(run);
 
-	for (size_t p = 0; fgv_policies[p] != NULL && err == 0; p++) {
-		run->policy = fgv_policies[p];
+	for (size_t p = 0; rivals[p] != NULL && err == 0; p++) {
+		run->policy = rivals[p];
 		err = figure_together(run);
 		if (err != 0)
 			break;

@@ -76,7 +76,7 @@ static void decide(struct world *world)
 		carry_out(world, &d);
 	fgv_sched_load(world->sched, &load);
 	WORLD_MUST(load.holding <= 1);
-	if (world->starved == 0)
+	if (world->starved == 0 && !world->may_idle)
 		WORLD_MUST(load.waiting == 0 || load.holding == 1);
 	if (world->check != NULL)
 		world->check(world);

@@ -57,6 +57,8 @@ struct world {
 	uint64_t starved;
 	const void *last_starved; /* the vGPU */
 	void (*check)(struct world *world);
+	void *check_arg;
+	bool may_idle; /* the policy may hold back all that wait */
 };
 
 void world_open(struct world *world, const struct fgv_policy *policy,

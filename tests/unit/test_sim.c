@@ -534,7 +534,7 @@ static TCase *parts_case(void)
 	tcase_add_test(tc, timers_fire_in_order);
 	tcase_add_test(tc, the_same_input_gives_the_same_output);
 	tcase_add_test(tc, bad_input_is_refused);
-	tcase_add_loop_test(tc, alone_nothing_is_lost, 0, 5);
+	tcase_add_loop_test(tc, alone_nothing_is_lost, 0, 6);
 	tcase_add_test(tc, preemptive_gpus_keep_the_weights);
 	tcase_add_test(tc, a_scenario_is_read_and_run);
 	tcase_add_loop_test(tc, a_scenario_is_refused_with_line_and_key, 0,

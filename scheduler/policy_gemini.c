@@ -1,0 +1,529 @@
+/*
+ * The policy `gemini`: weights between a request and a limit, after Gemini (IEEE TCC 2021,
+ * section 3.5) and enforced by the host. A VM's share is its share by weight, but not less
+ * than its request and not more than its limit.
+ *
+ * Three clocks say so, all charged with what was measured:
+ *
+ * - `due` runs at use / request. A VM whose due time has come is behind its request, and is
+ *   served before all that are not, the one with the earliest due time first.
+ * - `pace` runs at use / limit. Until its pace time comes a VM is held back, alone or not;
+ *   and as long as it has used its limit's part of the sliding window.
+ * - The tag of start-time fair queuing (sfq.h) runs at use / weight, and orders the rest.
+ *
+ * Time in which a VM wants nothing moves `due` and `pace` along, so that idleness earns
+ * nothing; time in which it waits does not, so that what it is owed is made up for. What a VM
+ * takes beyond its request, as others leave it, would move `due` and its tag ahead without
+ * end: both are cut a few slices ahead, or the VM would miss its request, or its share, for
+ * as long when the others come back. A use that is itself longer than that counts in full.
+ *
+ * A VM that is held back is in none of the two queues, and so holds up no virtual time.
+ */
+#include "scheduler/policy.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <bsd/sys/tree.h>
+
+#include "common/util.h"
+#include "scheduler/burst.h"
+#include "scheduler/sfq.h"
+#include "scheduler/window.h"
+
+/* A token is for a fourth of a slice to four slices. */
+#define QUOTA_RANGE 4
+
+/* How many tokens `due` and the tag may be ahead. */
+#define TOKENS_AHEAD 2
+
+/* In the tree of those with a request by due time, or of those held back by the end of that. */
+struct gemini_entry {
+	RB_ENTRY(gemini_entry) link;
+	uint64_t at_ns;
+	uint64_t id;
+	struct gemini_vgpu *vgpu;
+};
+
+RB_HEAD(gemini_tree, gemini_entry);
+
+struct gemini_vgpu {
+	struct fgv_policy_vgpu *vgpu;
+	struct gemini_entry entry; /* in `due` or in `back`; in neither without a request */
+	bool is_active;
+	bool is_back;
+	uint64_t due_ns, pace_ns;
+	uint64_t settled_ns; /* up to when they are right */
+	uint64_t run_ns;     /* use since its last token */
+	struct fgv_burst burst;
+	struct fgv_window *window; /* NULL: no limit */
+};
+
+/* A vGPU's own memory: the walks of the queue touch no more than this. */
+struct gemini_own {
+	struct fgv_sfq_node node;
+	struct gemini_vgpu *more;
+};
+
+struct gemini {
+	struct fgv_sfq queue;
+	struct gemini_tree due;
+	struct gemini_tree back;
+	uint64_t active;
+};
+
+_Static_assert(sizeof(struct gemini_own) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
+_Static_assert(sizeof(struct gemini) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
+
+static int compare(const struct gemini_entry *a, const struct gemini_entry *b)
+{
+	if (a->at_ns != b->at_ns)
+		return a->at_ns < b->at_ns ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+RB_GENERATE_INTERNAL(gemini_tree, gemini_entry, link, compare, __attribute__((unused)) static)
+
+static struct gemini *gemini_of(const struct fgv_policy_gpu *gpu)
+{
+	return (struct gemini *)gpu->state;
+}
+
+static struct gemini_own *own_of(const struct fgv_policy_vgpu *vgpu)
+{
+	return (struct gemini_own *)vgpu->own;
+}
+
+static struct gemini_vgpu *more_of(const struct fgv_policy_vgpu *vgpu)
+{
+	return own_of(vgpu)->more;
+}
+
+static struct fgv_policy_vgpu *vgpu_of(struct fgv_sfq_node *node)
+{
+	return ((struct gemini_own *)node)->more->vgpu; /* the node is its first member */
+}
+
+static bool has_limit(const struct fgv_policy_vgpu *vgpu)
+{
+	return vgpu->shares.limit != FGV_SCHED_WHOLE;
+}
+
+/* --- Clocks ---------------------------------------------------------------- */
+
+/* The time that it takes to use @used_ns with @share of the GPU. */
+static uint64_t at_share(uint64_t used_ns, uint32_t share)
+{
+	unsigned __int128 scaled = (unsigned __int128)used_ns * FGV_SCHED_WHOLE;
+
+	return (uint64_t)((scaled + share - 1) / share);
+}
+
+/* @idle_ns up to @now_ns were not wanted: what a clock is behind becomes no more by them. */
+static void pass_idle(uint64_t *clock_ns, uint64_t idle_ns, uint64_t now_ns)
+{
+	if (*clock_ns < now_ns)
+		*clock_ns += fgv_min_u64(idle_ns, now_ns - *clock_ns);
+}
+
+/* What is not made up for in so long a time is forgotten. */
+static void forget(const struct fgv_policy_gpu *gpu, uint64_t *clock_ns, uint64_t now_ns)
+{
+	uint64_t memory_ns = fgv_max_u64(gpu->params->share_window_ns, gpu->params->starve_ns);
+
+	if (now_ns > memory_ns)
+		*clock_ns = fgv_max_u64(*clock_ns, now_ns - memory_ns);
+}
+
+static void settle_idle(const struct fgv_policy_gpu *gpu, struct gemini_vgpu *more,
+			uint64_t idle_ns, uint64_t now_ns)
+{
+	pass_idle(&more->due_ns, idle_ns, now_ns);
+	pass_idle(&more->pace_ns, idle_ns, now_ns);
+	forget(gpu, &more->due_ns, now_ns);
+	forget(gpu, &more->pace_ns, now_ns);
+	more->settled_ns = now_ns;
+}
+
+/* How far ahead a VM may be, in GPU time. */
+static uint64_t ahead_ns(const struct fgv_policy_gpu *gpu, const struct gemini_vgpu *more)
+{
+	uint64_t token_ns = fgv_max_u64(gpu->params->slice_ns, more->burst.quota_ns);
+
+	return fgv_max_u64(TOKENS_AHEAD * token_ns, more->run_ns);
+}
+
+/* Nobody is kept waiting by one that is alone: that counts against no request. */
+static void charge_due(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t used_ns,
+		       uint64_t now_ns)
+{
+	uint32_t request = more->vgpu->shares.request;
+	uint64_t most_ns = now_ns;
+
+	if (request == 0)
+		return;
+	if (gemini_of(gpu)->active > 1)
+		most_ns += at_share(ahead_ns(gpu, more), request);
+	most_ns = fgv_max_u64(most_ns, more->due_ns);
+	more->due_ns = fgv_min_u64(more->due_ns + at_share(used_ns, request), most_ns);
+}
+
+static void charge_pace(struct gemini_vgpu *more, uint64_t used_ns, uint64_t now_ns)
+{
+	if (more->window == NULL)
+		return;
+	more->pace_ns += at_share(used_ns, more->vgpu->shares.limit);
+	fgv_window_add(more->window, used_ns, now_ns);
+}
+
+static void charge_tag(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t used_ns)
+{
+	struct fgv_sfq *queue = &gemini_of(gpu)->queue;
+	struct fgv_sfq_node *node = &own_of(more->vgpu)->node;
+	uint64_t most = queue->vtime + ahead_ns(gpu, more) / node->weight;
+	uint64_t room = fgv_sfq_before(node->start, most) ? most - node->start : 0;
+
+	fgv_sfq_charge(queue, node, fgv_min_u64(used_ns, room * node->weight));
+}
+
+/* From when on its limit allows more. */
+static uint64_t limit_allows_ns(const struct fgv_policy_gpu *gpu, struct gemini_vgpu *more,
+				uint64_t now_ns)
+{
+	uint64_t window_ns = gpu->params->share_window_ns, cap_ns;
+
+	if (more->window == NULL)
+		return now_ns;
+	cap_ns = (uint64_t)((unsigned __int128)window_ns * more->vgpu->shares.limit /
+			    FGV_SCHED_WHOLE);
+	return fgv_max_u64(more->pace_ns,
+			   fgv_window_below(more->window, fgv_max_u64(cap_ns, 1), now_ns));
+}
+
+/* --- Queues ---------------------------------------------------------------- */
+
+static void enter(struct gemini_tree *tree, struct gemini_vgpu *more, uint64_t at_ns)
+{
+	more->entry.at_ns = at_ns;
+	RB_INSERT(gemini_tree, tree, &more->entry);
+}
+
+/* An active VM takes its place: in the queues, or held back. */
+static void take_place(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t ready_ns,
+		       uint64_t now_ns)
+{
+	struct gemini *gemini = gemini_of(gpu);
+
+	more->is_back = ready_ns > now_ns;
+	if (more->is_back) {
+		enter(&gemini->back, more, ready_ns);
+		return;
+	}
+	fgv_sfq_activate(&gemini->queue, &own_of(more->vgpu)->node, now_ns);
+	if (more->vgpu->shares.request != 0)
+		enter(&gemini->due, more, more->due_ns);
+}
+
+/* @request: as it was when it took its place. */
+static void leave_place(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint32_t request,
+			uint64_t now_ns)
+{
+	struct gemini *gemini = gemini_of(gpu);
+
+	if (more->is_back) {
+		RB_REMOVE(gemini_tree, &gemini->back, &more->entry);
+		return;
+	}
+	if (request != 0)
+		RB_REMOVE(gemini_tree, &gemini->due, &more->entry);
+	fgv_sfq_deactivate(&gemini->queue, &own_of(more->vgpu)->node, now_ns);
+}
+
+/* Who was held back long enough is so no more. */
+static void let_in(struct fgv_policy_gpu *gpu, uint64_t now_ns)
+{
+	struct gemini_tree *back = &gemini_of(gpu)->back;
+	struct gemini_entry *first;
+
+	while ((first = RB_MIN(gemini_tree, back)) != NULL && first->at_ns <= now_ns) {
+		RB_REMOVE(gemini_tree, back, first);
+		take_place(gpu, first->vgpu, now_ns, now_ns);
+	}
+}
+
+/* The first that waits and is behind its request at @at_ns, but for @except. */
+static struct fgv_policy_vgpu *first_due(const struct gemini *gemini, uint64_t at_ns,
+					 const struct fgv_policy_vgpu *except)
+{
+	struct gemini_entry *entry = RB_MIN(gemini_tree, (struct gemini_tree *)&gemini->due);
+
+	/* At most as many steps as there are grants out. */
+	while (entry != NULL && entry->at_ns <= at_ns &&
+	       (entry->vgpu->vgpu == except || entry->vgpu->vgpu->waiting == 0))
+		entry = RB_NEXT(gemini_tree, NULL, entry);
+	return entry != NULL && entry->at_ns <= at_ns ? entry->vgpu->vgpu : NULL;
+}
+
+static struct fgv_policy_vgpu *first_by_weight(const struct gemini *gemini,
+					       const struct fgv_policy_vgpu *except)
+{
+	struct fgv_sfq_node *node = fgv_sfq_first(&gemini->queue);
+
+	while (node != NULL && (vgpu_of(node) == except || vgpu_of(node)->waiting == 0))
+		node = fgv_sfq_next(node);
+	return node != NULL ? vgpu_of(node) : NULL;
+}
+
+/* --- Operations ------------------------------------------------------------ */
+
+static void gemini_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
+{
+	struct gemini *gemini = gemini_of(gpu);
+
+	fgv_sfq_init(&gemini->queue, gpu->params->first_tag);
+	gemini->queue.idle_since_ns = now_ns;
+	RB_INIT(&gemini->due);
+	RB_INIT(&gemini->back);
+}
+
+/* Makes or frees the window, as its limit wants. */
+static int fit_window(const struct fgv_policy_gpu *gpu, struct gemini_vgpu *more)
+{
+	if (!has_limit(more->vgpu)) {
+		free(more->window);
+		more->window = NULL;
+	} else if (more->window == NULL) {
+		more->window = malloc(sizeof(*more->window));
+		if (more->window == NULL)
+			return -ENOMEM;
+		fgv_window_init(more->window, gpu->params->share_window_ns);
+	}
+	return 0;
+}
+
+static int gemini_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = calloc(1, sizeof(*more));
+
+	if (more == NULL)
+		return -ENOMEM;
+	more->vgpu = vgpu;
+	if (fit_window(gpu, more) != 0) {
+		free(more);
+		return -ENOMEM;
+	}
+	more->entry.id = vgpu->id;
+	more->entry.vgpu = more;
+	more->due_ns = more->pace_ns = more->settled_ns = now_ns;
+	fgv_burst_init(&more->burst, gpu->params->slice_ns);
+	fgv_sfq_node_init(&gemini_of(gpu)->queue, &own_of(vgpu)->node, vgpu->id, vgpu->weight);
+	own_of(vgpu)->more = more;
+	return 0;
+}
+
+static void gemini_detach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu)
+{
+	(void)gpu;
+	free(more_of(vgpu)->window);
+	free(more_of(vgpu));
+}
+
+static void gemini_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+
+	settle_idle(gpu, more, now_ns - more->settled_ns, now_ns);
+	fgv_burst_resume(&more->burst, now_ns);
+	more->is_active = true;
+	gemini_of(gpu)->active++;
+	take_place(gpu, more, limit_allows_ns(gpu, more, now_ns), now_ns);
+}
+
+static void gemini_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+
+	leave_place(gpu, more, vgpu->shares.request, now_ns);
+	more->is_active = false;
+	more->settled_ns = now_ns;
+	gemini_of(gpu)->active--;
+	fgv_burst_pause(&more->burst, now_ns);
+}
+
+static struct fgv_policy_vgpu *gemini_pick(struct fgv_policy_gpu *gpu, uint64_t now_ns)
+{
+	struct gemini *gemini = gemini_of(gpu);
+	struct fgv_policy_vgpu *vgpu;
+
+	let_in(gpu, now_ns);
+	vgpu = first_due(gemini, now_ns, NULL);
+	return vgpu != NULL ? vgpu : first_by_weight(gemini, NULL);
+}
+
+static uint64_t gemini_ready_ns(const struct fgv_policy_gpu *gpu)
+{
+	struct gemini_entry *first = RB_MIN(gemini_tree, &gemini_of(gpu)->back);
+
+	return first != NULL ? first->at_ns : FGV_POLICY_NO_TICK;
+}
+
+static bool gemini_withholds(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
+			     uint64_t now_ns)
+{
+	const struct gemini_vgpu *more = more_of(vgpu);
+
+	return more->is_back || vgpu->shares.request == 0 ||
+	       more->due_ns + gpu->params->starve_ns / 2 > now_ns;
+}
+
+/* Whether @holder goes on before @other, both by weight, after another @used_ns. */
+static bool stays_first(const struct fgv_policy_vgpu *holder, const struct fgv_policy_vgpu *other,
+			uint64_t used_ns)
+{
+	const struct fgv_sfq_node *mine = &own_of(holder)->node, *its = &own_of(other)->node;
+
+	return fgv_sfq_precedes(mine, fgv_sfq_finish(mine, used_ns), its, its->start);
+}
+
+static struct fgv_policy_vgpu *gemini_next(struct fgv_policy_gpu *gpu,
+					   struct fgv_policy_vgpu *holder, uint64_t used_ns,
+					   uint64_t now_ns)
+{
+	const struct gemini *gemini = gemini_of(gpu);
+	const struct gemini_vgpu *mine = more_of(holder);
+	uint32_t request = holder->shares.request;
+	uint64_t at_ns = now_ns + used_ns;
+	uint64_t due_ns = request != 0 ? mine->due_ns + at_share(used_ns, request) : UINT64_MAX;
+	bool is_out = has_limit(holder) &&
+		      mine->pace_ns + at_share(used_ns, holder->shares.limit) > at_ns;
+	struct fgv_policy_vgpu *other = first_due(gemini, at_ns, holder);
+	struct gemini_entry *back = RB_MIN(gemini_tree, (struct gemini_tree *)&gemini->back);
+
+	if (!is_out && due_ns <= at_ns && (other == NULL || due_ns < more_of(other)->due_ns))
+		return holder;
+	if (other != NULL)
+		return other;
+	other = first_by_weight(gemini, holder);
+	if (other == NULL && back != NULL && back->at_ns <= at_ns)
+		other = back->vgpu->vgpu;
+	if (!is_out && (other == NULL || stays_first(holder, other, used_ns)))
+		return holder;
+	return other;
+}
+
+static void gemini_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+			 struct fgv_policy_grant *grant, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+	uint64_t slice_ns = grant->slice_ns;
+	uint64_t most_ns = has_limit(vgpu) ? slice_ns : QUOTA_RANGE * slice_ns;
+
+	(void)gpu;
+	grant->slice_ns =
+		fgv_burst_quota(&more->burst, fgv_max_u64(slice_ns / QUOTA_RANGE, 1), most_ns);
+	grant->is_bounded = has_limit(vgpu);
+	more->run_ns = 0;
+	more->settled_ns = now_ns;
+}
+
+/* Time that it had the GPU and did not use it is idle time. */
+static void gemini_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+			  uint64_t used_ns, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+	struct gemini *gemini = gemini_of(gpu);
+	uint64_t held_ns = now_ns - more->settled_ns;
+	bool is_in_due = more->is_active && !more->is_back && vgpu->shares.request != 0;
+
+	more->run_ns += used_ns;
+	fgv_burst_used(&more->burst, used_ns);
+	if (is_in_due)
+		RB_REMOVE(gemini_tree, &gemini->due, &more->entry);
+	charge_due(gpu, more, used_ns, now_ns);
+	charge_pace(more, used_ns, now_ns);
+	charge_tag(gpu, more, used_ns);
+	settle_idle(gpu, more, held_ns - fgv_min_u64(held_ns, used_ns), now_ns);
+	if (is_in_due)
+		enter(&gemini->due, more, more->due_ns);
+}
+
+static void gemini_put(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+	uint64_t ready_ns = limit_allows_ns(gpu, more, now_ns);
+
+	if (ready_ns <= now_ns && !more->is_back)
+		return;
+	leave_place(gpu, more, vgpu->shares.request, now_ns);
+	take_place(gpu, more, ready_ns, now_ns);
+}
+
+static void gemini_set_weight(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+			      uint32_t old)
+{
+	(void)gpu;
+	(void)old;
+	fgv_sfq_set_weight(&own_of(vgpu)->node, vgpu->weight);
+}
+
+/* What a clock is ahead is use that was had: it takes another time at another share. */
+static void rescale(uint64_t *clock_ns, uint32_t old, uint32_t share, uint64_t now_ns)
+{
+	unsigned __int128 ahead;
+
+	if (old == share)
+		return;
+	if (old == 0 || share == 0 || *clock_ns <= now_ns) {
+		*clock_ns = now_ns;
+		return;
+	}
+	ahead = (unsigned __int128)(*clock_ns - now_ns) * old / share;
+	*clock_ns = now_ns + (uint64_t)ahead;
+}
+
+static int gemini_set_shares(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+			     const struct fgv_sched_shares *old, uint64_t now_ns)
+{
+	struct gemini_vgpu *more = more_of(vgpu);
+
+	if (fit_window(gpu, more) != 0)
+		return -ENOMEM;
+	if (more->is_active)
+		leave_place(gpu, more, old->request, now_ns);
+	rescale(&more->due_ns, old->request, vgpu->shares.request, now_ns);
+	rescale(&more->pace_ns, old->limit, vgpu->shares.limit, now_ns);
+	if (more->is_active)
+		take_place(gpu, more, limit_allows_ns(gpu, more, now_ns), now_ns);
+	return 0;
+}
+
+static bool gemini_tags(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
+			struct fgv_policy_tags *tags)
+{
+	tags->start_ns = own_of(vgpu)->node.start;
+	tags->virtual_ns = gemini_of(gpu)->queue.vtime;
+	return true;
+}
+
+const struct fgv_policy fgv_policy_gemini = {
+	.name = "gemini",
+	.gpu_wait = FGV_POLICY_WAIT_BLOCK,
+	.guest_wait = FGV_POLICY_WAIT_BLOCK,
+	.cosched = FGV_POLICY_COSCHED_GPU,
+	.init = gemini_init,
+	.attach = gemini_attach,
+	.detach = gemini_detach,
+	.wake = gemini_wake,
+	.sleep = gemini_sleep,
+	.pick = gemini_pick,
+	.ready_ns = gemini_ready_ns,
+	.withholds = gemini_withholds,
+	.next = gemini_next,
+	.grant = gemini_grant,
+	.charge = gemini_charge,
+	.put = gemini_put,
+	.set_weight = gemini_set_weight,
+	.set_shares = gemini_set_shares,
+	.tags = gemini_tags,
+};
