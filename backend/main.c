@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "backend/admin.h"
 #include "backend/config.h"
@@ -104,6 +105,7 @@ static void begin_end(const char *why)
 	if (backend.ending_ns)
 		return;
 	fgv_info("ending: %s", why);
+	sd_notifyf(false, "STOPPING=1\nSTATUS=Ending: %s", why);
 	backend.ending_ns = fgv_now_ns();
 	fgv_doors_fini(&backend.doors);
 	fgv_sessions_end(&backend.sessions, "the host's daemon is ending");
@@ -420,6 +422,7 @@ static void say_ready(int fd, const char *socket)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s", i ? ", " : "",
 					backend.devices.list[i].name);
 	fgv_info("VMs: %zu; on %s; listening at %s", backend.vm_count, line, socket);
+	sd_notifyf(false, "READY=1\nSTATUS=VMs: %zu; on %s", backend.vm_count, line);
 	if (fd < 0)
 		return;
 	line[len++] = '\n';
@@ -580,6 +583,8 @@ int main(int argc, char **argv)
 	/* What else it says is for the one who waits for it at a terminal. */
 	if (options.private_fd < 0 && !options.check)
 		fgv_log_be_service();
+	else
+		unsetenv("NOTIFY_SOCKET"); /* of the service that started it, which this one is not */
 	seal_descriptors();
 	raise_descriptors();
 	ret = start_config(&options);

@@ -420,7 +420,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_PAGEABLE] = "string",  [FGV_CONFIG_UIDS] = "string",
 		[FGV_CONFIG_CGROUP] = "string",	   [FGV_CONFIG_VMS] = "list of groups",
 	};
-	char *page, head[512], range[80], path[128];
+	char *page, head[512], range[80];
 	size_t count;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);
 
@@ -432,11 +432,6 @@ START_TEST(man_page)
 		strcpy(range, has_range(key) ? ", " : "");
 		if (has_range(key))
 			fgv_config_text_show_range(key, range + 2, sizeof(range) - 2);
-		if (key->type == FGV_CONFIG_PATH && *standard == '/') {
-			snprintf(path, sizeof(path), "RUNSTATEDIR%s",
-				 standard + strlen(FGV_RUNSTATEDIR));
-			standard = path;
-		}
 		if (standard)
 			snprintf(head, sizeof(head), ".B %s\n(%s%s; default: %s)\n", key->name,
 				 types[key->type], range, standard);
