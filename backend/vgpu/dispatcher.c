@@ -214,7 +214,7 @@ static int execute_since(struct fgv_session *session, struct fgv_request *reques
 	CUresult status;
 	int err;
 
-	if (may_wait(request->op) && !since_ns && !fgv_errands_admit(session))
+	if (may_wait(request->op) && !since_ns && !fgv_errands_admit(session, request->op))
 		return CLOSED;
 	err = dispatch(session, request, len, &answer);
 	if (err < 0)

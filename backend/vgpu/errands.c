@@ -6,6 +6,8 @@
 #include "backend/vgpu/session.h"
 #include "common/util.h"
 
+#define BEGINNING 4 /* of a turn: one in so many parts of a slice */
+
 /* Of the session's VM, itself included. What has asked for nothing yet does not count. */
 static uint64_t count_sessions(const struct fgv_session *session)
 {
@@ -41,12 +43,32 @@ void fgv_errands_init(struct fgv_session *session)
 	};
 }
 
-bool fgv_errands_admit(struct fgv_session *session)
+static bool is_load(uint16_t op)
+{
+	return op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED;
+}
+
+/* At the beginning of a turn anything fits: it would not later. */
+bool fgv_errands_fit_load(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
 
-	if ((gate->room_ns > 0 && !gate->is_held) || fgv_gate_is_alone(gate))
+	if (gate->room_ns >= session->errands.load_ns ||
+	    gate->room_ns >= gate->slice_ns - gate->slice_ns / BEGINNING)
 		return true;
+	fgv_gate_end_turn(gate);
+	gate->blocked = true;
+	return false;
+}
+
+bool fgv_errands_admit(struct fgv_session *session, uint16_t op)
+{
+	struct fgv_gate *gate = &session->gate;
+
+	if (fgv_gate_is_alone(gate))
+		return true;
+	if (gate->room_ns > 0 && !gate->is_held)
+		return !is_load(op) || fgv_errands_fit_load(session);
 	fill(session);
 	if (session->errands.credit_ns > 0)
 		return true;
@@ -76,16 +98,18 @@ static void pay(struct fgv_session *session, uint64_t ns, uint64_t most_ns)
 		errands->credit_ns = -(int64_t)FGV_ERRANDS_BURST_NS;
 }
 
-static bool is_load(uint16_t op)
-{
-	return op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED;
-}
-
 void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns)
 {
+	uint64_t took_ns = fgv_max_u64(now_ns(session), begun_ns) - begun_ns;
+	struct fgv_errands *errands = &session->errands;
+
 	session->gpu->late_ns = 0;
-	pay(session, fgv_max_u64(now_ns(session), begun_ns) - begun_ns,
-	    is_load(op) ? FGV_ERRANDS_LOAD_NS : UINT64_MAX);
+	if (!is_load(op)) {
+		pay(session, took_ns, UINT64_MAX);
+		return;
+	}
+	errands->load_ns = errands->load_ns / 2 + took_ns / 2;
+	pay(session, took_ns, FGV_ERRANDS_LOAD_NS);
 }
 
 void fgv_errands_settle(struct fgv_session *session)

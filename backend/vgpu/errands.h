@@ -28,6 +28,7 @@
 struct fgv_errands {
 	int64_t credit_ns;  /* below 0: to be made up for first */
 	uint64_t filled_ns; /* up to when time has been added to it; fgv_now_ns() */
+	uint64_t load_ns;   /* what loading a module takes: a mean in which the latest count most */
 };
 
 void fgv_errands_init(struct fgv_session *session);
@@ -36,7 +37,13 @@ void fgv_errands_init(struct fgv_session *session);
  * Whether an errand may run now. If not, the gate counts as blocked, so that the grant is asked
  * for.
  */
-bool fgv_errands_admit(struct fgv_session *session);
+bool fgv_errands_admit(struct fgv_session *session, uint16_t op);
+
+/*
+ * Whether a module may be loaded in what is left of the turn. If not, the turn ends, and the gate
+ * counts as blocked: a turn that ends late by a load finds the session that is next asleep.
+ */
+bool fgv_errands_fit_load(struct fgv_session *session);
 
 /*
  * An errand begins: what fgv_errands_end() wants to know, or 0, for which that need not be called,

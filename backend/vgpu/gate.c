@@ -402,6 +402,7 @@ static int give_back(struct fgv_gate *gate, uint64_t now_ns, bool more)
 {
 	stop_clock(gate, now_ns);
 	gate->room_ns = 0;
+	gate->over = false;
 	gate->off_ns = now_ns;
 	say_wants(gate, more);
 	move(gate, FGV_GRANT_NONE);
@@ -445,15 +446,17 @@ static int hold(struct fgv_session *session)
 
 	gate->limit_ns = __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_SEQ_CST);
 	gate->room_ns = gate->slice_ns;
-	if (gate->limit_ns == FGV_GRANT_NO_LIMIT)
+	if (gate->limit_ns == FGV_GRANT_NO_LIMIT) {
+		gate->over = false;
 		return 0;
+	}
 	now_ns = fgv_now_ns();
 	undrained = gate->grant->flags & FGV_GRANT_UNDRAINED;
 	/* From now on the GPU is kept for this session, and it pays for that, work or not. */
 	if (!undrained && !gate->since_ns)
 		gate->since_ns = now_ns;
 	at_ns = undrained ? now_ns : used_until(gate, now_ns);
-	if (at_ns >= gate->limit_ns)
+	if (at_ns >= gate->limit_ns || gate->over)
 		gate->room_ns = 0;
 	else if (!undrained)
 		gate->room_ns = fgv_min_u64(gate->limit_ns - at_ns, gate->slice_ns);
@@ -474,6 +477,7 @@ static void lose_grant(struct fgv_gate *gate)
 	gate->used_ns = gate->grant->used_ns;
 	gate->since_ns = 0;
 	gate->room_ns = 0;
+	gate->over = false;
 	gate->off_ns = fgv_now_ns();
 	gate->taken = fgv_gate_has_work(gate);
 	/* It takes it that there is more. */

@@ -63,6 +63,7 @@ struct fgv_gate {
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
 	bool online;	    /* the guest was told that the GPU is its own, or about to be */
 	bool woke;	    /* the last reply woke a thread that slept */
+	bool over;	    /* the turn ends before its time, once its work is done */
 	uint64_t off_ns;    /* without the grant since */
 	bool taken;	/* the daemon took the grant, and the work that there is has not ended */
 	bool is_held;	/* as last seen: kernels may be queued without the grant */
@@ -115,6 +116,13 @@ static inline bool fgv_gate_is_alone(const struct fgv_gate *gate)
 {
 	return fgv_grant_state(fgv_grant_load(gate->grant)) != FGV_GRANT_NONE &&
 	       __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_RELAXED) == FGV_GRANT_NO_LIMIT;
+}
+
+/* What waits does not fit into the rest of the turn: it is given back once its work is done. */
+static inline void fgv_gate_end_turn(struct fgv_gate *gate)
+{
+	gate->over = true;
+	gate->room_ns = 0;
 }
 
 /*

@@ -66,7 +66,8 @@ static CUresult pass_gate(struct fgv_session *session, struct fgv_request *reque
 		return CUDA_SUCCESS;
 	request->is_work = 1;
 	request->amount = cost->data;
-	if (!fgv_gate_admits(session, &session->gate, request, session->message, 0))
+	if (!fgv_gate_admits(session, &session->gate, request, session->message, 0) ||
+	    !(fgv_gate_is_alone(&session->gate) || fgv_errands_fit_load(session)))
 		return FGV_CLOSED;
 	fgv_gate_begin(&session->gate);
 	return CUDA_SUCCESS;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
+#include "backend/vgpu/session.h"
 #include "tests/unit/vgpu_calls.h"
 
 #define MANY	20000
@@ -252,6 +253,50 @@ START_TEST(nothing_is_counted_under_the_grant)
 }
 END_TEST
 
+/*
+ * What takes longer than the rest of the turn ends the turn instead, and gets the next one, where it
+ * is let for all that it takes. What is no load, and a load that fits, just goes.
+ */
+START_TEST(a_load_keeps_to_the_turn)
+{
+	static struct fgv_session session;
+	struct fgv_grant grant = {0};
+	struct fgv_gate *gate = &session.gate;
+
+	gate->grant = &grant;
+	gate->slice_ns = 6000000;
+	session.errands.load_ns = 3000000;
+	gate->room_ns = 3000000;
+	ck_assert(fgv_errands_admit(&session, FGV_OP_MODULE_LOAD));
+	gate->room_ns = 2999999;
+	ck_assert(fgv_errands_admit(&session, FGV_OP_MEM_ALLOC));
+	ck_assert(!gate->over && !gate->blocked);
+	ck_assert(!fgv_errands_admit(&session, FGV_OP_MODULE_LOAD_PLACED));
+	ck_assert(gate->over && gate->blocked);
+	ck_assert_uint_eq(gate->room_ns, 0);
+	session.errands.load_ns = 60000000;
+	gate->room_ns = 5900000;
+	ck_assert(fgv_errands_fit_load(&session));
+}
+END_TEST
+
+/* A turn that has ended so is given back, with the load still to come. */
+START_TEST(a_turn_ends_with_a_load_that_does_not_fit)
+{
+	crowd();
+	storm(&kinds[0]);
+	vgpu_grant(&vgpu, VGPU_SLICE);
+	kinds[0].drop(kinds[0].take());
+	for (int turns = 0; turns < 3; turns++) {
+		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+		kinds[0].post();
+		vgpu_grant(&vgpu, VGPU_SLICE);
+		kinds[0].drop(kinds[0].take());
+	}
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("errands");
@@ -267,6 +312,8 @@ int main(void)
 	tcase_add_test(tests, sessions_share_the_credit);
 	tcase_add_loop_test(tests, nothing_is_counted_alone, 0, KINDS);
 	tcase_add_loop_test(tests, nothing_is_counted_under_the_grant, 0, KINDS);
+	tcase_add_test(tests, a_load_keeps_to_the_turn);
+	tcase_add_test(tests, a_turn_ends_with_a_load_that_does_not_fit);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
