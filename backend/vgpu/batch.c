@@ -129,10 +129,17 @@ static void send_chains(struct fgv_session *session)
 					    &batch->launches[batch->sent], count);
 }
 
+static void grow(struct fgv_batch *batch)
+{
+	batch->target = (uint32_t)fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
+}
+
 void fgv_batch_send_kept(struct fgv_session *session)
 {
 	struct fgv_batch *batch = &session->batch;
 
+	if (batch->sent == batch->count)
+		return;
 	send_chains(session);
 	while (batch->sent < batch->count) {
 		CUresult status = launch_one(session, &batch->launches[batch->sent++]);
@@ -141,6 +148,7 @@ void fgv_batch_send_kept(struct fgv_session *session)
 			fgv_session_defer(session, status);
 	}
 	batch->sent_until_ns = session->gate.forecast.overlap.ends_ns;
+	grow(batch);
 }
 
 static void drop_kept(struct fgv_batch *batch)
@@ -188,9 +196,7 @@ void fgv_batch_settle(struct fgv_session *session, bool more)
 {
 	struct fgv_batch *batch = &session->batch;
 
-	if (!fgv_batch_has_some(batch))
-		return;
-	batch->is_waiting = more || is_busy(session);
+	batch->is_waiting = fgv_batch_has_some(batch) && (more || is_busy(session));
 	if (!batch->is_waiting)
 		fgv_batch_send(session);
 }
@@ -203,11 +209,6 @@ static bool can_chain(const struct fgv_session *session, const struct fgv_object
 	return session->batch.is_on && session->gpu->ops->graph_create &&
 	       function->function.args_len <= FGV_BATCH_ARGS &&
 	       function->function.param_count <= FGV_BATCH_PARAMS;
-}
-
-static void grow(struct fgv_batch *batch)
-{
-	batch->target = (uint32_t)fgv_min_u64(batch->target * 2, FGV_BATCH_MAX);
 }
 
 static void keep(struct fgv_session *session, const struct fgv_batch_asked *asked)
@@ -247,10 +248,8 @@ static void put_off(struct fgv_session *session, const struct fgv_batch_asked *a
 	bool is_last = fgv_batch_cut_add(&batch->cut, &asked->shape);
 
 	keep(session, asked);
-	if (batch->count - batch->sent >= batch->target) {
+	if (batch->count - batch->sent >= batch->target)
 		fgv_batch_send_kept(session);
-		grow(batch);
-	}
 	if (is_last)
 		begin_next(session);
 }
@@ -266,11 +265,14 @@ static CUresult launch_now(struct fgv_session *session, const struct fgv_batch_s
 /* A GPU without work gets the first at once, and the next after two, four, eight. */
 static CUresult launch_first(struct fgv_session *session, const struct fgv_batch_asked *asked)
 {
+	CUresult status;
+
 	fgv_batch_send(session);
 	drop_kept(&session->batch);
+	status = launch_now(session, &asked->shape, session->batch.stream);
 	if (fgv_batch_cut_add(&session->batch.cut, &asked->shape))
 		fgv_batch_learn(session);
-	return launch_now(session, &asked->shape, session->batch.stream);
+	return status;
 }
 
 CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *function,

@@ -12,18 +12,32 @@
 		if (!entry->row) {                                                                 \
 		} else
 
-/* A hash takes the place of another one: what is forgotten so has to come again. */
+/* The place of @hash; what was there longest is forgotten for it, and has to come again. */
+static struct fgv_batch_seen *place_of(struct fgv_batch_cache *cache, uint64_t hash)
+{
+	struct fgv_batch_seen *set =
+		&cache->seen[hash % (FGV_BATCH_SEEN / FGV_BATCH_WAYS) * FGV_BATCH_WAYS];
+	struct fgv_batch_seen *oldest = set;
+
+	for (unsigned i = 0; i < FGV_BATCH_WAYS; i++) {
+		if (set[i].times && set[i].hash == hash)
+			return &set[i];
+		if (!set[i].times || set[i].at < oldest->at)
+			oldest = &set[i];
+	}
+	*oldest = (struct fgv_batch_seen){.hash = hash};
+	return oldest;
+}
+
 bool fgv_batch_cache_is_due(struct fgv_batch_cache *cache, uint64_t hash, uint32_t worth)
 {
-	__typeof__(cache->seen[0]) *seen = &cache->seen[hash % FGV_BATCH_SEEN];
-	uint32_t times = 1;
+	struct fgv_batch_seen *seen = place_of(cache, hash);
 
-	if (seen->hash == hash && cache->launches - seen->at <= FGV_BATCH_NODES)
-		times += seen->times;
-	seen->hash = hash;
+	if (cache->launches - seen->at > FGV_BATCH_NODES)
+		seen->times = 0;
 	seen->at = cache->launches;
-	seen->times = times;
-	return times >= worth && !(times & (times - 1));
+	seen->times++;
+	return seen->times >= worth && !(seen->times & (seen->times - 1));
 }
 
 /* --- Finding ------------------------------------------------------------------- */

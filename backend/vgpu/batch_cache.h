@@ -17,7 +17,9 @@
 
 #define FGV_BATCH_ENTRIES 64   /* rows of one session */
 #define FGV_BATCH_NODES	  2048 /* in all of them */
-#define FGV_BATCH_SEEN	  512  /* sequences that are remembered by name only; a power of two */
+#define FGV_BATCH_SEEN                                                                             \
+	512 /* sequences that are remembered by name only; a multiple of FGV_BATCH_WAYS */
+#define FGV_BATCH_WAYS 4 /* places that one of them may take */
 
 struct fgv_batch_entry {
 	struct fgv_batch_row *row; /* NULL: there is none here */
@@ -30,17 +32,19 @@ struct fgv_batch_entry {
 	uint64_t charged;
 };
 
+struct fgv_batch_seen {
+	uint64_t hash;
+	uint64_t at;	/* how many launches had gone by */
+	uint32_t times; /* 0: nothing is remembered here */
+};
+
 struct fgv_batch_cache {
 	uint32_t nodes;
 	uint64_t stamp;
 	bool is_adding; /* it does not make room for itself */
 	struct fgv_batch_entry entries[FGV_BATCH_ENTRIES];
 	uint64_t launches; /* that have gone by */
-	struct {
-		uint64_t hash;
-		uint64_t at; /* how many launches had gone by */
-		uint32_t times;
-	} seen[FGV_BATCH_SEEN];
+	struct fgv_batch_seen seen[FGV_BATCH_SEEN];
 };
 
 /*
