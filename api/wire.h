@@ -32,34 +32,34 @@
  */
 #define FGV_WIRE_VERSION 9
 
-#define FGV_SLOT_BYTES	   128
-#define FGV_SLOT_INLINE	   104
-#define FGV_SLOT_FIRST	   40	/* of them, those in the slot's first cache line */
-#define FGV_REQUEST_SLOTS  256	/* power of two */
-#define FGV_REPLY_SLOTS	   64	/* power of two */
-#define FGV_LANES_MAX	   128
-#define FGV_STAGING_LOANS  16	/* parts of the window that the host may be at work on */
-#define FGV_CACHE_LINE	   64
-#define FGV_PAGE_BYTES	   4096
+#define FGV_SLOT_BYTES	  128
+#define FGV_SLOT_INLINE	  104
+#define FGV_SLOT_FIRST	  40  /* of them, those in the slot's first cache line */
+#define FGV_REQUEST_SLOTS 256 /* power of two */
+#define FGV_REPLY_SLOTS	  64  /* power of two */
+#define FGV_LANES_MAX	  128
+#define FGV_STAGING_LOANS 16 /* parts of the window that the host may be at work on */
+#define FGV_CACHE_LINE	  64
+#define FGV_PAGE_BYTES	  4096
 
 /*
  * One message: the arguments of an operation and the bytes that follow them. Up to
  * FGV_SLOT_INLINE bytes travel in the slot, more in the lane's heap. 64 KiB of data,
  * which is what CUDA copies before a pageable copy returns, and room for arguments.
  */
-#define FGV_DATA_MAX	   (64u * 1024)
-#define FGV_MESSAGE_MAX	   (FGV_DATA_MAX + 512)
+#define FGV_DATA_MAX	(64u * 1024)
+#define FGV_MESSAGE_MAX (FGV_DATA_MAX + 512)
 
-#define FGV_LANE_REQUESTS  FGV_PAGE_BYTES
-#define FGV_LANE_REPLIES   (FGV_LANE_REQUESTS + FGV_REQUEST_SLOTS * FGV_SLOT_BYTES)
-#define FGV_LANE_HEAP	   (48u * 1024)
-#define FGV_LANE_BYTES	   (256u * 1024)
-#define FGV_LANE_HEAP_LEN  (FGV_LANE_BYTES - FGV_LANE_HEAP)
+#define FGV_LANE_REQUESTS FGV_PAGE_BYTES
+#define FGV_LANE_REPLIES  (FGV_LANE_REQUESTS + FGV_REQUEST_SLOTS * FGV_SLOT_BYTES)
+#define FGV_LANE_HEAP	  (48u * 1024)
+#define FGV_LANE_BYTES	  (256u * 1024)
+#define FGV_LANE_HEAP_LEN (FGV_LANE_BYTES - FGV_LANE_HEAP)
 _Static_assert(FGV_LANE_REPLIES + FGV_REPLY_SLOTS * FGV_SLOT_BYTES <= FGV_LANE_HEAP,
 	       "the heap follows the rings");
 
-#define FGV_WINDOW_MAGIC   0x57564746u	/* "FGVW" */
-#define FGV_NAME_MAX	   64		/* of a VM, with its NUL */
+#define FGV_WINDOW_MAGIC 0x57564746u /* "FGVW" */
+#define FGV_NAME_MAX	 64	     /* of a VM, with its NUL */
 
 /*
  * A slot holds one request or one reply. mark: see shmring/ring.h. In a request,
@@ -78,10 +78,10 @@ struct fgv_slot {
 		uint64_t status;
 	};
 	uint32_t call;
-	uint32_t len;		/* of the message */
+	uint32_t len; /* of the message */
 	union {
 		uint8_t data[FGV_SLOT_INLINE];
-		uint64_t heap_off;	/* in the window, where len > FGV_SLOT_INLINE */
+		uint64_t heap_off; /* in the window, where len > FGV_SLOT_INLINE */
 	};
 };
 _Static_assert(sizeof(struct fgv_slot) == FGV_SLOT_BYTES, "two cache lines");
@@ -142,11 +142,11 @@ enum fgv_message_type {
 };
 
 struct fgv_msg_hello {
-	uint32_t type;			/* FGV_MSG_HELLO or FGV_MSG_LOOK */
+	uint32_t type; /* FGV_MSG_HELLO or FGV_MSG_LOOK */
 	uint32_t version;
-	char vm[FGV_NAME_MAX];		/* empty: the first VM that the user may use */
-	char program[FGV_NAME_MAX];	/* for the log */
-	uint32_t pid;			/* as the guest counts; for views of the VM only */
+	char vm[FGV_NAME_MAX];	    /* empty: the first VM that the user may use */
+	char program[FGV_NAME_MAX]; /* for the log */
+	uint32_t pid;		    /* as the guest counts; for views of the VM only */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct fgv_msg_hello) == 144, "wire");
@@ -154,24 +154,24 @@ _Static_assert(sizeof(struct fgv_msg_hello) == 144, "wire");
 struct fgv_msg_welcome {
 	uint32_t type;
 	uint32_t version;
-	uint32_t status;	/* a CUresult; the rest counts where it is 0 */
+	uint32_t status; /* a CUresult; the rest counts where it is 0 */
 	uint32_t lanes;
 	uint64_t window_len;
 	uint64_t lanes_off;
 	uint64_t arena_off;
 	uint64_t arena_len;
 	uint64_t staging_len;
-	uint32_t is_substitute;	/* 1: the GPU is the soft one, as the host has found no other */
+	uint32_t is_substitute; /* 1: the GPU is the soft one, as the host has found no other */
 	uint32_t reserved;
 	char vm[FGV_NAME_MAX];
-	char text[256];		/* why not, where status is not 0; else the device's name */
+	char text[256]; /* why not, where status is not 0; else the device's name */
 };
 _Static_assert(sizeof(struct fgv_msg_welcome) == 384, "wire");
 
 struct fgv_msg_lane {
 	uint32_t type;
 	uint32_t lane;
-	uint32_t status;	/* in the acknowledgement: a CUresult */
+	uint32_t status; /* in the acknowledgement: a CUresult */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct fgv_msg_lane) == 16, "wire");
@@ -182,7 +182,7 @@ _Static_assert(sizeof(struct fgv_msg_lane) == 16, "wire");
 struct fgv_msg_end {
 	uint32_t type;
 	uint32_t reserved;
-	char text[FGV_END_TEXT_MAX];	/* why, for the program's user */
+	char text[FGV_END_TEXT_MAX]; /* why, for the program's user */
 };
 _Static_assert(sizeof(struct fgv_msg_end) == 208, "wire");
 
@@ -193,31 +193,31 @@ _Static_assert(sizeof(struct fgv_msg_end) == 208, "wire");
 #define FGV_DEVICE_ATTRIBUTES 160
 
 struct fgv_device_info {
-	uint64_t memory_bytes;	/* as the session may use it: its VM's quota at most */
-	uint64_t va_base;	/* device addresses lie in [va_base, va_base + va_len); 0: unknown */
+	uint64_t memory_bytes; /* as the session may use it: its VM's quota at most */
+	uint64_t va_base;      /* device addresses lie in [va_base, va_base + va_len); 0: unknown */
 	uint64_t va_len;
 	uint8_t uuid[16];
-	uint32_t devices;	/* that the session has */
+	uint32_t devices; /* that the session has */
 	uint32_t driver_version;
 	char name[256];
 	char pci_bus_id[16];
-	uint32_t attribute_known[FGV_DEVICE_ATTRIBUTES / 32];	/* one bit each */
+	uint32_t attribute_known[FGV_DEVICE_ATTRIBUTES / 32]; /* one bit each */
 	uint32_t reserved;
-	int32_t attributes[FGV_DEVICE_ATTRIBUTES];		/* by CUdevice_attribute */
+	int32_t attributes[FGV_DEVICE_ATTRIBUTES]; /* by CUdevice_attribute */
 };
 _Static_assert(sizeof(struct fgv_device_info) == 984, "wire");
 
 /* What the host has measured of a GPU, a second ago at most. */
 enum fgv_figure {
-	FGV_FIGURE_TEMPERATURE,		/* degrees Celsius */
-	FGV_FIGURE_POWER,		/* mW, as are the limits */
+	FGV_FIGURE_TEMPERATURE, /* degrees Celsius */
+	FGV_FIGURE_POWER,	/* mW, as are the limits */
 	FGV_FIGURE_POWER_LIMIT,
-	FGV_FIGURE_POWER_DEFAULT,	/* limit */
-	FGV_FIGURE_POWER_LEAST,		/* limit */
-	FGV_FIGURE_POWER_MOST,		/* limit */
-	FGV_FIGURE_FAN,			/* percent */
-	FGV_FIGURE_STATE,		/* of performance, 0 to 15 */
-	FGV_FIGURE_CLOCK_GRAPHICS,	/* MHz; in NVML's order, as are the next four */
+	FGV_FIGURE_POWER_DEFAULT,  /* limit */
+	FGV_FIGURE_POWER_LEAST,	   /* limit */
+	FGV_FIGURE_POWER_MOST,	   /* limit */
+	FGV_FIGURE_FAN,		   /* percent */
+	FGV_FIGURE_STATE,	   /* of performance, 0 to 15 */
+	FGV_FIGURE_CLOCK_GRAPHICS, /* MHz; in NVML's order, as are the next four */
 	FGV_FIGURE_CLOCK_SM,
 	FGV_FIGURE_CLOCK_MEMORY,
 	FGV_FIGURE_CLOCK_VIDEO,
@@ -225,7 +225,7 @@ enum fgv_figure {
 	FGV_FIGURE_MAX_SM,
 	FGV_FIGURE_MAX_MEMORY,
 	FGV_FIGURE_MAX_VIDEO,
-	FGV_FIGURE_LINK_GENERATION,	/* of PCI Express, and so on */
+	FGV_FIGURE_LINK_GENERATION, /* of PCI Express, and so on */
 	FGV_FIGURE_LINK_WIDTH,
 	FGV_FIGURE_LINK_MAX_GENERATION,
 	FGV_FIGURE_LINK_MAX_WIDTH,
@@ -235,10 +235,10 @@ enum fgv_figure {
 
 /* A session of the VM. */
 struct fgv_view_process {
-	uint32_t pid;			/* as its hello said */
+	uint32_t pid; /* as its hello said */
 	uint32_t reserved;
-	uint64_t memory_bytes;		/* of the GPU's, in use */
-	uint64_t busy_ns;		/* time that it used the GPU for, in the last second */
+	uint64_t memory_bytes; /* of the GPU's, in use */
+	uint64_t busy_ns;      /* time that it used the GPU for, in the last second */
 	char program[FGV_NAME_MAX];
 };
 _Static_assert(sizeof(struct fgv_view_process) == 88, "wire");
@@ -248,20 +248,20 @@ _Static_assert(sizeof(struct fgv_view_process) == 88, "wire");
  * virtual machine it lies at the beginning of the window.
  */
 #define FGV_VIEW_PROCESSES 64
-#define FGV_VIEW_NS	   1000000000u	/* "the last second" */
+#define FGV_VIEW_NS	   1000000000u /* "the last second" */
 
 struct fgv_msg_view {
 	uint32_t type;
 	uint32_t version;
-	uint32_t status;		/* a CUresult; the rest counts where it is 0 */
+	uint32_t status; /* a CUresult; the rest counts where it is 0 */
 	uint32_t processes;
-	uint64_t time_us;		/* when it was taken, since 1970 */
-	uint64_t memory_bytes;		/* that the VM may use */
-	uint64_t used_bytes;		/* by all its sessions */
-	uint64_t busy_ns;		/* time that it used the GPU for, in the last second */
+	uint64_t time_us;      /* when it was taken, since 1970 */
+	uint64_t memory_bytes; /* that the VM may use */
+	uint64_t used_bytes;   /* by all its sessions */
+	uint64_t busy_ns;      /* time that it used the GPU for, in the last second */
 	char vm[FGV_NAME_MAX];
-	char text[256];			/* why not, where status is not 0 */
-	char driver[80];		/* the version of the host's driver; empty: there is none */
+	char text[256];	 /* why not, where status is not 0 */
+	char driver[80]; /* the version of the host's driver; empty: there is none */
 	uint32_t figures[FGV_FIGURES];
 	struct fgv_device_info device;
 	struct fgv_view_process process[FGV_VIEW_PROCESSES];
@@ -270,8 +270,8 @@ _Static_assert(sizeof(struct fgv_msg_view) == 7144, "wire");
 
 /*
  * Streams and events have handles of the guest's own: this bit, below it a number less than how
- * many there may be and FGV_OWN_SPARE, above it whatever the guest likes. The number of one that was
- * destroyed is used again after FGV_OWN_SPARE others: the host may not have come to it before.
+ * many there may be and FGV_OWN_SPARE, above it whatever the guest likes. The number of one that
+ * was destroyed is used again after FGV_OWN_SPARE others: the host may not have come to it before.
  */
 enum fgv_own_kind { FGV_OWN_STREAM, FGV_OWN_EVENT, FGV_OWN_KINDS };
 #define FGV_OWN_BITS	    19
@@ -286,9 +286,9 @@ enum fgv_own_kind { FGV_OWN_STREAM, FGV_OWN_EVENT, FGV_OWN_KINDS };
 
 struct fgv_function_info {
 	uint32_t param_count;
-	uint32_t param_bytes;	/* of all parameters, each padded to 8 */
-	int32_t attributes[FGV_FUNCTION_ATTRIBUTES];	/* by CUfunction_attribute */
-	uint32_t param_sizes[];	/* then as many offsets, as the GPU has them */
+	uint32_t param_bytes;			     /* of all parameters, each padded to 8 */
+	int32_t attributes[FGV_FUNCTION_ATTRIBUTES]; /* by CUfunction_attribute */
+	uint32_t param_sizes[];			     /* then as many offsets, as the GPU has them */
 };
 _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 
@@ -299,26 +299,30 @@ _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
  * alone, so there are no circles to be looked for. graph_build has all nodes, numbered from 0;
  * graph_update has those that change, and no edges.
  */
-#define FGV_GRAPH_NO_OP		0	  /* a node that does nothing */
-#define FGV_GRAPH_NODES_MAX	(1u << 16)  /* of one graph */
-#define FGV_GRAPHS_NODES_MAX	(1u << 18)  /* of all graphs of a session */
-#define FGV_GRAPH_EDGES_MAX	(1u << 20)  /* of one graph */
+#define FGV_GRAPH_NO_OP	     0		/* a node that does nothing */
+#define FGV_GRAPH_NODES_MAX  (1u << 16) /* of one graph */
+#define FGV_GRAPHS_NODES_MAX (1u << 18) /* of all graphs of a session */
+#define FGV_GRAPH_EDGES_MAX  (1u << 20) /* of one graph */
 /*
  * Bytes that the copies and fills of one graph move. Engines that copy are not held
  * (docs/design/0019-holding.md), so this is what can go on of a graph behind the end of its slice.
  */
-#define FGV_GRAPH_MOVED_MAX	(256ull << 20)
-#define FGV_GRAPH_TEXT_MAX	(64u << 20) /* bytes; of one graph, and that a session keeps */
+#define FGV_GRAPH_MOVED_MAX (256ull << 20)
+#define FGV_GRAPH_TEXT_MAX  (64u << 20) /* bytes; of one graph, and that a session keeps */
 
 struct fgv_graph_node {
 	uint32_t number;
-	uint32_t op;		/* of a request that launches, copies on the device, or fills */
-	uint32_t message_len;	/* in bytes */
+	uint32_t op;	      /* of a request that launches, copies on the device, or fills */
+	uint32_t message_len; /* in bytes */
 	uint32_t before_count;
-	uint32_t is_disabled;	/* it takes its place and does nothing */
+	uint32_t is_disabled; /* it takes its place and does nothing */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
+
+/* An image of a module is no longer than this; the host keeps none that is shorter than that. */
+#define FGV_IMAGE_MAX	   (512ull * 1024 * 1024)
+#define FGV_IMAGE_KEPT_MIN (256ull * 1024)
 
 /*
  * Operation module_load describes up to so many kernels, one after another: more than that, or for
@@ -329,10 +333,10 @@ _Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
 #define FGV_KERNELS_UNKNOWN   UINT32_MAX
 
 struct fgv_kernel_record {
-	uint32_t len;		/* of the record, a multiple of 8 */
-	uint32_t function;	/* its handle */
-	uint32_t info_len;	/* of a struct fgv_function_info, which follows */
-	uint32_t name_len;	/* of its name behind that, with a NUL */
+	uint32_t len;	   /* of the record, a multiple of 8 */
+	uint32_t function; /* its handle */
+	uint32_t info_len; /* of a struct fgv_function_info, which follows */
+	uint32_t name_len; /* of its name behind that, with a NUL */
 };
 
 /*
@@ -345,7 +349,7 @@ struct fgv_kernel_record {
 enum fgv_tensor_form {
 	FGV_TENSOR_TILED,	/* box */
 	FGV_TENSOR_IM2COL,	/* lower and upper of each but two dimensions, channels, pixels */
-	FGV_TENSOR_IM2COL_WIDE,	/* lower[0], upper[0], channels, pixels, mode */
+	FGV_TENSOR_IM2COL_WIDE, /* lower[0], upper[0], channels, pixels, mode */
 };
 
 struct fgv_tensor_shape {
@@ -371,8 +375,8 @@ _Static_assert(sizeof(struct fgv_tensor_shape) == 184, "wire");
 
 /* One of the parts that operation link puts together. */
 struct fgv_link_input {
-	uint32_t type;		/* a CUjitInputType */
-	uint32_t name_len;	/* without the NUL, as is the data's */
+	uint32_t type;	   /* a CUjitInputType */
+	uint32_t name_len; /* without the NUL, as is the data's */
 	uint64_t data_len;
 };
 _Static_assert(sizeof(struct fgv_link_input) == 16, "wire");

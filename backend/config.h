@@ -61,6 +61,7 @@ struct fgv_config_vm {
 	uint64_t process_memory_bytes; /* of the host, private, each */
 	uint64_t host_memory_bytes;    /* of all; FGV_CONFIG_NO_LIMIT */
 	uint64_t processors;	       /* 0: no limit */
+	uint64_t images_bytes;	       /* of modules, kept for later programs; 0: none */
 	const struct config_setting_t *place;
 };
 

@@ -96,6 +96,8 @@ static const struct fgv_config_key keys[] = {
 	 FGV_CONFIG_NO_LIMIT, "no limit", "memory of the host that these may take together"},
 	{"processors", true, FGV_CONFIG_NUMBER, VM(processors), 0, 4096, 0, "0",
 	 "processor time that these may take together, in processors; 0: no limit"},
+	{"images", true, FGV_CONFIG_SIZE, VM(images_bytes), 0, TIB, 256 * MIB, "256M",
+	 "memory of the host for images of its programs' modules, kept for later ones; 0: none"},
 	{"ivshmem", true, FGV_CONFIG_PATH, VM(ivshmem), 0, 0, 0, "none: no QEMU guest",
 	 "the Unix socket that its QEMU connects to"},
 	{"ivshmem_user", true, FGV_CONFIG_USER, VM(ivshmem_user), 0, 0, 0, "the daemon's user",

@@ -119,6 +119,8 @@ static void reap(void)
 {
 	fgv_sessions_reap(&backend.sessions);
 	fgv_warm_reap(&backend.warm);
+	for (size_t i = 0; i < backend.vm_count; i++)
+		fgv_keeper_reap(&backend.vms[i].keeper);
 	fgv_ivshmem_reaped(&backend.ivshmem);
 	fgv_doors_reaped(&backend.doors);
 }
@@ -279,6 +281,14 @@ static int start_vms(void)
 	return ret;
 }
 
+/* For later programs, which a private daemon does not have. */
+static void have_nothing_ready(void)
+{
+	backend.config.warm = 0;
+	for (size_t i = 0; i < backend.config.vm_count; i++)
+		backend.config.vms[i].images_bytes = 0;
+}
+
 /* Reads the configuration and finds the devices. Its errors speak for themselves. */
 static int start_config(const struct fgv_backend_options *options)
 {
@@ -311,7 +321,7 @@ static int start_config(const struct fgv_backend_options *options)
 	is_news = fgv_devices_are_substitutes(&backend.devices) && options->private_fd < 0;
 	/* It has one program, which begins at once. */
 	if (options->private_fd >= 0)
-		backend.config.warm = 0;
+		have_nothing_ready();
 	if (options->check)
 		printf("OK: VMs: %zu; %s\n", backend.config.vm_count, choice);
 	else
@@ -438,10 +448,10 @@ static uint64_t deadline_ns(void)
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
 					   fgv_qmp_deadline_ns(&backend.qmp));
 
-	uint64_t process_ns = fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
-					     fgv_earlier_ns(
-						     fgv_sessions_deadline_ns(&backend.sessions),
-						     fgv_memwatch_deadline_ns(&backend.memwatch)));
+	uint64_t process_ns =
+		fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
+			       fgv_earlier_ns(fgv_sessions_deadline_ns(&backend.sessions),
+					      fgv_memwatch_deadline_ns(&backend.memwatch)));
 
 	return fgv_earlier_ns(fgv_earlier_ns(doors_ns, admin_ns), process_ns);
 }

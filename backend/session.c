@@ -41,6 +41,7 @@ struct fgv_session {
 	struct fgv_watch connection; /* to the program; first, so that its address is ours */
 	struct fgv_watch control;    /* its control socket, until its process serves it */
 	bool is_watched;
+	struct fgv_keeper_line images;
 	struct fgv_refusals refusals;
 	struct fgv_holding holding;
 	LIST_ENTRY(fgv_session) link;
@@ -288,9 +289,9 @@ static void watch_control(struct fgv_session *session)
 
 /* --- Its beginning ---------------------------------------------------------- */
 
-static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
-		     const struct fgv_client *client, const struct fgv_client_window *window,
-		     const int grant_fds[3])
+static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_session *session,
+			  const struct fgv_client *client, const struct fgv_client_window *window,
+			  const int grant_fds[3], int images_fd)
 {
 	int fds[FGV_SETUP_FDS] = {
 		[FGV_SETUP_CONNECTION] = client->fd,
@@ -300,6 +301,7 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_read_fd,
 		[FGV_SETUP_ACCOUNT] = session->vm->accounts_fd,
 		[FGV_SETUP_CGROUP] = session->vm->cgroup_fd,
+		[FGV_SETUP_IMAGES] = images_fd,
 	};
 	struct fgv_setup setup;
 
@@ -307,6 +309,25 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 	fill_setup(sessions, session, window, &setup);
 	return fgv_warm_assign(sessions->warm, (unsigned)session->vm->config->device, &setup, fds,
 			       &session->pid, &session->control_fd);
+}
+
+/* With a line to the keeper of its VM's images. */
+static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
+		     const struct fgv_client *client, const struct fgv_client_window *window,
+		     const int grant_fds[3])
+{
+	struct fgv_vm *vm = session->vm;
+	int fd = fgv_keeper_connect(&session->images, &vm->keeper, sessions->warm->vgpu_path,
+				    vm->cgroup_fd, sessions->loop);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = hand_over_with(sessions, session, client, window, grant_fds, fd);
+	close(fd);
+	if (ret)
+		fgv_keeper_hang_up(&session->images);
+	return ret;
 }
 
 /* With a window and a doorbell of its own, neither of which is kept. */
@@ -506,13 +527,13 @@ static void log_end(const struct fgv_session *session, const siginfo_t *end,
 	const struct fgv_sched_stats *sched = &use->sched;
 
 	fgv_log(level,
-		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches; GPU %.3f s in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
+		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches; GPU %.3f s "
+		"in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
 		"ms, %llu stalls",
 		session->label, how, (double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
 		(unsigned long long)last->requests, (unsigned long long)last->round_trips,
-		(unsigned long long)last->launches,
-		(double)sched->gpu_ns / FGV_NS_PER_SEC, (unsigned long long)sched->grants,
-		(double)sched->overrun_ns / FGV_NS_PER_MS,
+		(unsigned long long)last->launches, (double)sched->gpu_ns / FGV_NS_PER_SEC,
+		(unsigned long long)sched->grants, (double)sched->overrun_ns / FGV_NS_PER_MS,
 		(double)fgv_hist_quantile_ns(&sched->wait, 500) / FGV_NS_PER_MS,
 		(double)fgv_hist_quantile_ns(&sched->wait, 990) / FGV_NS_PER_MS,
 		(unsigned long long)use->stalls);
@@ -523,6 +544,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 		   struct fgv_account *last, struct fgv_gpusched_stats *use)
 {
 	unwatch(session);
+	fgv_keeper_hang_up(&session->images);
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
 	fgv_gpusched_detach_session(session->sched, use);

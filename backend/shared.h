@@ -11,6 +11,8 @@
  * sandbox, says so with one struct fgv_confined, with a listener if it was told to have one, gets
  * ready, says that with one struct fgv_serving, and serves that session. Nothing else is sent: no
  * word comes from a process that a guest could have taken over. The socket's end ends the process.
+ *
+ * The same program also keeps the images of a VM's modules (struct fgv_keeper_setup).
  */
 #ifndef FGV_BACKEND_SHARED_H
 #define FGV_BACKEND_SHARED_H
@@ -19,7 +21,7 @@
 #include "api/wire.h"
 
 #define FGV_CONTROL_FD	    3
-#define FGV_SESSIONS_MAX    64	/* of one VM at a time */
+#define FGV_SESSIONS_MAX    64 /* of one VM at a time */
 #define FGV_GPU_DEVICES_MAX 16
 
 /* Its exit status where the guest has ended and the GPU context has had a fault. */
@@ -37,27 +39,27 @@
 
 /* What a process needs to open its GPU, before it is known whom it is for. */
 struct fgv_prepare {
-	uint32_t soft;			/* 1: the soft GPU, 0: CUDA */
-	uint32_t ordinal;		/* of the device */
-	uint32_t shares_context;	/* 1: with others, as MPS clients do */
-	uint32_t listen;		/* 1: the daemon decides about refused system calls ... */
-	uint32_t record;		/* 1: ... and lets them through, to learn of them */
-	uint32_t reserved;
+	uint32_t soft;		 /* 1: the soft GPU, 0: CUDA */
+	uint32_t ordinal;	 /* of the device */
+	uint32_t shares_context; /* 1: with others, as MPS clients do */
+	uint32_t listen;	 /* 1: the daemon decides about refused system calls ... */
+	uint32_t record;	 /* 1: ... and lets them through, to learn of them */
+	uint32_t keeps_images;	 /* 1: it opens no GPU, and a struct fgv_keeper_setup follows */
 	uint64_t soft_memory_bytes;
 };
 
 struct fgv_prepared {
-	uint32_t status;		/* a CUresult */
-	char reason[256];		/* where that is no CUDA_SUCCESS */
+	uint32_t status;  /* a CUresult */
+	char reason[256]; /* where that is no CUDA_SUCCESS */
 };
 
 /* What a vGPU process could not give up where it runs. */
 enum fgv_lacks {
-	FGV_LACKS_UID = 1,		/* a user of its VM's own */
-	FGV_LACKS_LANDLOCK = 2,		/* a list of the files that it may open */
-	FGV_LACKS_NAMESPACES = 4,	/* a network and shared memory of its own */
-	FGV_LACKS_LISTENER = 8,		/* refused system calls are not told */
-	FGV_LACKS_DEVICES = 16,		/* the GPU's device files can't be opened again */
+	FGV_LACKS_UID = 1,	  /* a user of its VM's own */
+	FGV_LACKS_LANDLOCK = 2,	  /* a list of the files that it may open */
+	FGV_LACKS_NAMESPACES = 4, /* a network and shared memory of its own */
+	FGV_LACKS_LISTENER = 8,	  /* refused system calls are not told */
+	FGV_LACKS_DEVICES = 16,	  /* the GPU's device files can't be opened again */
 };
 
 struct fgv_confined {
@@ -71,40 +73,79 @@ struct fgv_serving {
 };
 
 enum fgv_setup_fd {
-	FGV_SETUP_CONNECTION,	/* to the guest; the hello has been read */
+	FGV_SETUP_CONNECTION, /* to the guest; the hello has been read */
 	FGV_SETUP_WINDOW,
-	FGV_SETUP_DOORBELL,	/* wakes the dispatcher */
-	FGV_SETUP_ALLOWANCE,	/* struct fgv_allowance of the VM, to read */
-	FGV_SETUP_ACCOUNTS,	/* struct fgv_accounts of the VM, to read */
-	FGV_SETUP_ACCOUNT,	/* the same, to write: for its own page, and closed then */
-	FGV_SETUP_GRANT,	/* struct fgv_grant (grant.h) */
-	FGV_SETUP_GRANT_BELL,	/* wakes the dispatcher: look at the grant */
-	FGV_SETUP_SCHED_BELL,	/* wakes the scheduler: the grant has changed */
-	FGV_SETUP_CGROUP,	/* "0" written to it puts the process into its VM's control group */
+	FGV_SETUP_DOORBELL,   /* wakes the dispatcher */
+	FGV_SETUP_ALLOWANCE,  /* struct fgv_allowance of the VM, to read */
+	FGV_SETUP_ACCOUNTS,   /* struct fgv_accounts of the VM, to read */
+	FGV_SETUP_ACCOUNT,    /* the same, to write: for its own page, and closed then */
+	FGV_SETUP_GRANT,      /* struct fgv_grant (grant.h) */
+	FGV_SETUP_GRANT_BELL, /* wakes the dispatcher: look at the grant */
+	FGV_SETUP_SCHED_BELL, /* wakes the scheduler: the grant has changed */
+	FGV_SETUP_CGROUP,     /* "0" written to it puts the process into its VM's control group */
+	FGV_SETUP_IMAGES,     /* to the keeper of the VM's images; without a peer if it has none */
 	FGV_SETUP_FDS
 };
 
 struct fgv_setup {
 	char vm[FGV_NAME_MAX];
-	char program[FGV_NAME_MAX];	/* as the guest calls itself */
-	uint32_t session;		/* its number in the daemon's log lines */
-	uint32_t account;		/* its entry in struct fgv_accounts */
-	uint64_t window_off;		/* of the window in its descriptor; 0: that is all of it */
+	char program[FGV_NAME_MAX]; /* as the guest calls itself */
+	uint32_t session;	    /* its number in the daemon's log lines */
+	uint32_t account;	    /* its entry in struct fgv_accounts */
+	uint64_t window_off;	    /* of the window in its descriptor; 0: that is all of it */
 	uint64_t window_len;
 	uint64_t lanes_off;
 	uint64_t arena_off;
 	uint64_t arena_len;
 	uint64_t staging_len;
-	uint64_t slice_ns;		/* without a limit: work unfinished on the GPU at most */
-	uint64_t idle_ns;		/* a grant is given back after this time without work */
-	uint64_t context_bytes;		/* what it is charged for being there */
-	uint64_t data_bytes;		/* private memory that it may have; 0: no limit */
-	uint64_t file_bytes;		/* of one file; 0: no limit */
-	uint64_t threads;		/* of the VM; 0: no limit */
-	uint32_t uid;			/* the VM's; 0: it has none of its own */
+	uint64_t slice_ns;	/* without a limit: work unfinished on the GPU at most */
+	uint64_t idle_ns;	/* a grant is given back after this time without work */
+	uint64_t context_bytes; /* what it is charged for being there */
+	uint64_t data_bytes;	/* private memory that it may have; 0: no limit */
+	uint64_t file_bytes;	/* of one file; 0: no limit */
+	uint64_t threads;	/* of the VM; 0: no limit */
+	uint32_t uid;		/* the VM's; 0: it has none of its own */
 	uint32_t lanes;
-	uint32_t is_substitute;		/* for the welcome */
-	uint32_t batching;		/* launches may go to the driver together */
+	uint32_t is_substitute; /* for the welcome */
+	uint32_t batching;	/* launches may go to the driver together */
+};
+
+/*
+ * A VM's keeper of images is a process of this VM's user, in its control group. It gets this with
+ * the descriptor that FGV_SETUP_CGROUP is for others, and then the sockets of sessions, one with
+ * each message of one byte. The daemon reads nothing from it.
+ */
+struct fgv_keeper_setup {
+	char vm[FGV_NAME_MAX];
+	uint64_t bytes;	     /* of images, at most */
+	uint64_t data_bytes; /* as in struct fgv_setup */
+	uint64_t threads;
+	uint32_t uid;
+	uint32_t reserved;
+};
+
+/* What a vGPU process says to its keeper, and is told. */
+enum fgv_images_op {
+	FGV_IMAGES_KNOWN = 1, /* is there one of this length and sample? */
+	FGV_IMAGES_GET,	      /* the one with this digest: its file comes with the reply */
+	FGV_IMAGES_PUT,	      /* keep this file; there is no reply */
+};
+
+/*
+ * A file is a memfd that can't change any more: the image, and one byte of zero behind it. What its
+ * digest is the keeper finds out by itself.
+ */
+struct fgv_images_request {
+	uint32_t op;
+	uint32_t reserved;
+	uint64_t len;	    /* of the image */
+	uint64_t sample;    /* KNOWN */
+	uint8_t digest[32]; /* GET */
+};
+
+struct fgv_images_reply {
+	uint32_t found;
+	uint32_t reserved;
 };
 
 /*

@@ -4,6 +4,7 @@
 #include "backend/vm.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -58,12 +59,24 @@ static void close_allowance(struct fgv_vm *vm)
 	close(vm->allowance_fd);
 }
 
+static void fill_keeper(struct fgv_keeper_setup *setup, const struct fgv_config_vm *config)
+{
+	*setup = (struct fgv_keeper_setup){
+		.bytes = config->images_bytes,
+		.data_bytes = config->process_memory_bytes,
+		.threads = fgv_vm_threads(config),
+		.uid = config->uid,
+	};
+	snprintf(setup->vm, sizeof(setup->vm), "%s", config->name);
+}
+
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device)
 {
 	int ret;
 
 	*vm = (struct fgv_vm){.config = config, .device = device, .cgroup_fd = -1};
+	fill_keeper(&vm->keeper.setup, config);
 	ret = open_allowance(vm);
 	if (ret)
 		return ret;
@@ -81,6 +94,7 @@ close_allowance:
 
 void fgv_vm_fini(struct fgv_vm *vm)
 {
+	fgv_keeper_end(&vm->keeper);
 	if (vm->cgroup_fd >= 0)
 		close(vm->cgroup_fd);
 	fgv_gpusched_detach_vgpu(vm->vgpu);
@@ -101,10 +115,10 @@ bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer)
 	return false;
 }
 
-/* The driver's, the soft GPU's, which has one for each processor, and FairGV's own. */
+/* The driver's, the soft GPU's, which has one for each processor, FairGV's own, and the keeper. */
 uint64_t fgv_vm_threads(const struct fgv_config_vm *config)
 {
-	return config->sessions * (THREADS_MAX + 2 * (uint64_t)get_nprocs_conf());
+	return config->sessions * (THREADS_MAX + 2 * (uint64_t)get_nprocs_conf()) + 1;
 }
 
 int fgv_vm_take_account(struct fgv_vm *vm)

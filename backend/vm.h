@@ -12,6 +12,7 @@
 #include "backend/gpusched.h"
 #include "backend/guard/peer.h"
 #include "backend/guard/rate.h"
+#include "backend/keeper.h"
 
 struct fgv_vm {
 	const struct fgv_config_vm *config;
@@ -21,14 +22,15 @@ struct fgv_vm {
 	int allowance_fd;
 	struct fgv_accounts *accounts;
 	int accounts_fd;
-	int accounts_read_fd;	 /* by which they can only be read */
-	int cgroup_fd; /* as of fgv_cgroups_open(); -1 until then */
+	int accounts_read_fd; /* by which they can only be read */
+	int cgroup_fd;	      /* as of fgv_cgroups_open(); -1 until then */
 	struct fgv_rate_bucket starts;
-	struct fgv_vcpus vcpus;	 /* of its QEMU, if it has one */
-	pid_t qemu_pid;		 /* the QEMU that is connected; 0: none */
-	uint64_t taken;		 /* a bit for each account in use */
-	uint64_t ending;	 /* of them, those whose programs have gone */
-	struct fgv_account gone; /* the sum over the sessions that have ended */
+	struct fgv_keeper keeper; /* of its modules' images */
+	struct fgv_vcpus vcpus;	  /* of its QEMU, if it has one */
+	pid_t qemu_pid;		  /* the QEMU that is connected; 0: none */
+	uint64_t taken;		  /* a bit for each account in use */
+	uint64_t ending;	  /* of them, those whose programs have gone */
+	struct fgv_account gone;  /* the sum over the sessions that have ended */
 };
 
 /*

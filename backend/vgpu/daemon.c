@@ -50,11 +50,13 @@ int fgv_daemon_await_prepare(struct fgv_session *session)
 		char bytes[CMSG_SPACE(FGV_SEAT_FDS * sizeof(int))];
 	} control;
 	struct msghdr msg = {.msg_control = &control, .msg_controllen = sizeof(control)};
+	const struct fgv_prepare *prepare = &session->prepare;
 	int err = receive(&session->prepare, sizeof(session->prepare), &msg);
 
 	if (err)
 		return err;
-	return take_fds(&msg, session->seat_fds, session->prepare.soft ? FGV_SEAT_FDS : 0);
+	return take_fds(&msg, session->seat_fds,
+			prepare->soft && !prepare->keeps_images ? FGV_SEAT_FDS : 0);
 }
 
 int fgv_daemon_await_setup(struct fgv_session *session)

@@ -107,11 +107,16 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 	return CUDA_SUCCESS;
 }
 
+static bool has_room(const struct fgv_session *session, uint64_t len)
+{
+	return len <= FGV_IMAGE_MAX && len <= FGV_IMAGES_MAX - session->image_bytes;
+}
+
 char *fgv_module_copy_image(const struct fgv_session *session, const void *image, uint64_t len)
 {
 	char *copy;
 
-	if (len > FGV_IMAGE_MAX || len > FGV_IMAGES_MAX - session->image_bytes)
+	if (!has_room(session, len))
 		return NULL;
 	copy = malloc(len + 1);
 	if (!copy)
@@ -122,18 +127,20 @@ char *fgv_module_copy_image(const struct fgv_session *session, const void *image
 }
 
 static CUresult load_image(struct fgv_session *session, struct fgv_request *request,
-			   const void *image, uint64_t len, struct loading *what,
+			   const void *from, uint64_t len, struct loading *what,
 			   struct fgv_object **module)
 {
-	char *copy = fgv_module_copy_image(session, image, len);
+	struct fgv_image image;
 	CUresult status;
 
-	if (!copy)
+	if (!has_room(session, len) || fgv_image_copy(&session->images, from, len, &image) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	what->image = copy;
+	what->image = image.bytes;
 	what->len = len;
 	status = load(session, request, what, module);
-	free(copy);
+	if (status == CUDA_SUCCESS)
+		fgv_image_keep(&session->images, &image);
+	fgv_image_fini(&image);
 	return status;
 }
 
@@ -469,32 +476,77 @@ static CUresult list_managed(struct fgv_session *session, const char *image, uin
 	return status;
 }
 
-CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
-			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
+/* What all operations that load a module say in the end. */
+static CUresult load_described(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_image *image, bool look, uint8_t *description,
+			       uint64_t room, struct fgv_module_load_out *out)
 {
-	struct names managed = {.at = in->description, .room = in->description_len};
-	CUresult status = fgv_session_take_deferred(session);
-	struct loading what = {.len = in->image_len};
+	const struct loading what = {.image = image->bytes, .len = image->len};
+	struct names managed = {.at = description, .room = room};
 	struct fgv_object *module = NULL;
-	char *copy;
+	CUresult status = CUDA_SUCCESS;
 
-	if (status != CUDA_SUCCESS)
-		return status;
-	copy = fgv_module_copy_image(session, in->image, in->image_len);
-	if (!copy)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	what.image = copy;
-	if (in->look)
-		status = list_managed(session, copy, in->image_len, &managed);
+	if (look)
+		status = list_managed(session, image->bytes, image->len, &managed);
 	if (status == CUDA_SUCCESS && !managed.bytes)
 		status = load(session, request, &what, &module);
-	free(copy);
 	out->bytes = managed.bytes;
 	if (status != CUDA_SUCCESS || !module)
 		return status;
 	out->module = module->handle;
-	describe(session, module, in->description, in->description_len, out);
+	describe(session, module, description, room, out);
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
+{
+	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_image image;
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!has_room(session, in->image_len) ||
+	    fgv_image_copy(&session->images, in->image, in->image_len, &image) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = load_described(session, request, &image, in->look, in->description,
+				in->description_len, out);
+	if (status == CUDA_SUCCESS)
+		fgv_image_keep(&session->images, &image);
+	fgv_image_fini(&image);
+	return status;
+}
+
+CUresult fgv_do_image_known(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_image_known_in *in, struct fgv_image_known_out *out)
+{
+	(void)request;
+	out->known = fgv_images_know(&session->images, in->len, in->sample);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_module_load_known(struct fgv_session *session, struct fgv_request *request,
+				  const struct fgv_module_load_known_in *in,
+				  struct fgv_module_load_known_out *out)
+{
+	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_module_load_out loaded = {.module = 0};
+	struct fgv_image image;
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!has_room(session, in->len))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (fgv_image_get(&session->images, in->digest, in->len, &image) < 0)
+		return CUDA_SUCCESS;
+	status = load_described(session, request, &image, in->look, in->description,
+				in->description_len, &loaded);
+	fgv_image_fini(&image);
+	out->module = loaded.module;
+	out->kernels = loaded.kernels;
+	out->bytes = loaded.bytes;
+	out->known = 1;
+	return status;
 }
 
 CUresult fgv_do_module_managed(struct fgv_session *session, struct fgv_request *request,

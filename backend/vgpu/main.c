@@ -1,7 +1,8 @@
 /*
  * fairgv-vgpu: one guest program's session, in a process of its own. The daemon starts
  * it with a socket, says on it which GPU to open and then, perhaps much later, sends the
- * session's setup; the process serves the guest until one of the two goes.
+ * session's setup; the process serves the guest until one of the two goes. It may also be told to
+ * keep a VM's images instead (images/keeper.h).
  *
  * What it takes is an ordered list of stages, which is in two parts as the daemon's messages
  * are; where one fails, those before it are undone in reverse, and the guest is told why.
@@ -17,6 +18,7 @@
 #include "backend/vgpu/control.h"
 #include "backend/vgpu/daemon.h"
 #include "backend/vgpu/dispatcher.h"
+#include "backend/vgpu/images/keeper.h"
 #include "backend/vgpu/sandbox/sandbox.h"
 #include "backend/vgpu/session.h"
 #include "backend/vgpu/watch.h"
@@ -198,6 +200,7 @@ static CUresult session_init(struct fgv_session *session)
 {
 	int err = fgv_session_init(session);
 
+	fgv_images_init(&session->images, session->fds[FGV_SETUP_IMAGES]);
 	if (err == -EDQUOT) {
 		snprintf(session->reason, sizeof(session->reason),
 			 "VM %s has no GPU memory left for the context of another program",
@@ -407,6 +410,8 @@ int main(int argc, char **argv)
 		fgv_error("no order on descriptor %d: %s", FGV_CONTROL_FD, strerror(-err));
 		return EXIT_FAILURE;
 	}
+	if (session->prepare.keeps_images)
+		return fgv_keeper_run(&session->prepare);
 	/* No exit handlers: the driver's would wait for the GPU. */
 	_exit(run(session));
 }

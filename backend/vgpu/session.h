@@ -16,6 +16,7 @@
 #include "backend/vgpu/gate.h"
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
+#include "backend/vgpu/images/images.h"
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/own.h"
@@ -27,8 +28,7 @@
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
 
-/* Of one module; and of all that a session has loaded. */
-#define FGV_IMAGE_MAX  (512ull * 1024 * 1024)
+/* Of all modules that a session has loaded. */
 #define FGV_IMAGES_MAX (2048ull * 1024 * 1024)
 
 /* Bytes that all functions' handles keep of their parameters' sizes. */
@@ -73,6 +73,7 @@ struct fgv_session {
 	struct fgv_stall stall;
 	struct fgv_room room;
 	struct fgv_graphs graphs;
+	struct fgv_images images;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	struct fgv_charge context;

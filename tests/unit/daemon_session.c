@@ -93,14 +93,27 @@ static void read_mode(char *mode, size_t len)
 	fclose(file);
 }
 
+/* As the keeper of a VM's images, until the daemon wants none. */
+static void keep_nothing(void)
+{
+	char word;
+
+	while (recv(FGV_CONTROL_FD, &word, sizeof(word), 0) > 0)
+		continue;
+	exit(0);
+}
+
 static void open_gpu(void)
 {
 	struct fgv_prepared report = {0};
 	struct fgv_prepare prepare;
 	int fds[FGV_SETUP_FDS];
+	unsigned count = receive(&prepare, sizeof(prepare), fds);
 	char mode[8];
 
-	if (receive(&prepare, sizeof(prepare), fds) != (prepare.soft ? FGV_SEAT_FDS : 0))
+	if (prepare.keeps_images)
+		keep_nothing();
+	if (count != (prepare.soft ? FGV_SEAT_FDS : 0))
 		exit(12);
 	read_mode(mode, sizeof(mode));
 	for (unsigned i = 0; prepare.soft && i < FGV_SEAT_FDS; i++)

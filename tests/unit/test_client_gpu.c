@@ -295,6 +295,27 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 	return status_of(request);
 }
 
+CUresult fgv_do_image_known(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_image_known_in *in, struct fgv_image_known_out *out)
+{
+	UNUSED;
+	out->known = host.kept_len && in->len == host.kept_len;
+	return status_of(request);
+}
+
+CUresult fgv_do_module_load_known(struct fgv_session *session, struct fgv_request *request,
+				  const struct fgv_module_load_known_in *in,
+				  struct fgv_module_load_known_out *out)
+{
+	UNUSED;
+	if (in->len != host.kept_len || memcmp(in->digest, host.kept_digest, sizeof(in->digest)))
+		return status_of(request);
+	out->known = 1;
+	out->module = add_object(FGV_KIND_MODULE);
+	out->kernels = FGV_KERNELS_UNKNOWN;
+	return status_of(request);
+}
+
 CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_request *request,
 				   const struct fgv_module_load_placed_in *in,
 				   struct fgv_module_load_placed_out *out)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "common/digest.h"
 #include "tests/unit/fatbin_build.h"
 
 static char kernel_here[1], variable_here[1];
@@ -169,6 +170,89 @@ START_TEST(only_what_a_library_can_use)
 }
 END_TEST
 
+/* An image that is worth keeping: PTX, and code that stays at home in the middle of it. */
+static void fill_large(struct fatbin *image, struct fatbin *expected)
+{
+	static char text[FGV_IMAGE_KEPT_MIN];
+
+	memset(text, ' ', sizeof(text));
+	text[0] = '/';
+	fatbin_begin(image);
+	fatbin_begin(expected);
+	add_code(image, FGV_FATBIN_CUBIN, 80);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct fatbin_entry entry = {
+			.kind = FGV_FATBIN_PTX, .sm = 70 + i, .data = text, .len = sizeof(text)};
+
+		fatbin_add(image, &entry);
+		fatbin_add(expected, &entry);
+		add_code(image, FGV_FATBIN_CUBIN, 80);
+	}
+}
+
+/* Tells the host that it has kept @image, or one that differs in its last byte. */
+static void have_kept(const struct fatbin *image, bool same)
+{
+	struct iovec pieces[2] = {{image->bytes, image->len - 1},
+				  {image->bytes + image->len - 1, 1}};
+	uint8_t last = (uint8_t)(image->bytes[image->len - 1] + 1);
+	struct fgv_digest leaf, root;
+
+	if (!same)
+		pieces[1].iov_base = &last;
+	ck_assert_uint_eq(fgv_digest_leaves(image->len), 1);
+	leaf = fgv_digest_leaf(pieces, 2, image->len, 0);
+	root = fgv_digest_root(&leaf, image->len);
+	host.kept_len = image->len;
+	memcpy(host.kept_digest, root.bytes, sizeof(host.kept_digest));
+}
+
+/* 0: the host has nothing like it, 1: it has it, 2: it has one of the same length. */
+START_TEST(not_sent_where_the_host_has_it)
+{
+	struct fatbin image, expected;
+	struct test_wrapper wrapper;
+	cudaLibrary_t library;
+
+	fatbin_init(&image);
+	fatbin_init(&expected);
+	fill_large(&image, &expected);
+	if (_i > 0)
+		have_kept(&expected, _i == 1);
+	wrapper = (struct test_wrapper){0x466243b1, 1, image.bytes, NULL};
+	EXPECT(cudaLibraryLoadData(&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0), cudaSuccess);
+	host_seen();
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_IMAGE_KNOWN]), 1);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD_KNOWN]), _i > 0);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), _i != 1);
+	ck_assert_uint_eq(host.image_len, _i == 1 ? 0 : expected.len);
+	EXPECT(cudaLibraryUnload(library), cudaSuccess);
+	fatbin_fini(&image);
+	fatbin_fini(&expected);
+}
+END_TEST
+
+/* What is wrong with a kept image is wrong with the one that was asked for. */
+START_TEST(a_kept_one_that_does_not_load)
+{
+	struct fatbin image, expected;
+	struct test_wrapper wrapper;
+	cudaLibrary_t library;
+
+	fatbin_init(&image);
+	fatbin_init(&expected);
+	fill_large(&image, &expected);
+	have_kept(&expected, true);
+	HOST_SET(status[FGV_OP_MODULE_LOAD_KNOWN], CUDA_ERROR_NO_BINARY_FOR_GPU);
+	wrapper = (struct test_wrapper){0x466243b1, 1, image.bytes, NULL};
+	EXPECT(cudaLibraryLoadData(&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
+	       cudaErrorNoKernelImageForDevice);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_MODULE_LOAD]), 0);
+	fatbin_fini(&image);
+	fatbin_fini(&expected);
+}
+END_TEST
+
 START_TEST(in_memory_of_its_own)
 {
 	struct test_container *container = malloc(sizeof(*container));
@@ -292,6 +376,8 @@ int main(void)
 	tcase_add_test(tests, only_what_the_gpu_can_use);
 	tcase_add_loop_test(tests, all_that_is_not_understood, 0, 2);
 	tcase_add_test(tests, only_what_a_library_can_use);
+	tcase_add_loop_test(tests, not_sent_where_the_host_has_it, 0, 3);
+	tcase_add_test(tests, a_kept_one_that_does_not_load);
 	tcase_add_test(tests, in_memory_of_its_own);
 	tcase_add_loop_test(tests, bad_images, 0,
 			    (int)(sizeof(bad_wrappers) / sizeof(bad_wrappers[0])));

@@ -140,6 +140,19 @@ static void send_fds(int socket, const void *data, size_t len, const int *fds, s
 		ck_assert_int_eq(errno, EPIPE);
 }
 
+/* The process's end of what leads to a keeper, or to nobody. */
+static int images_socket(struct vgpu *vgpu)
+{
+	int pair[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	if (vgpu->images_fd)
+		*vgpu->images_fd = pair[0];
+	else
+		close(pair[0]);
+	return pair[1];
+}
+
 void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 {
 	struct fgv_window layout;
@@ -160,12 +173,14 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
 	fds[FGV_SETUP_CGROUP] = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it has none */
 	ck_assert_int_ge(fds[FGV_SETUP_CGROUP], 0);
+	fds[FGV_SETUP_IMAGES] = images_socket(vgpu);
 	ck_assert_int_ge(fds[FGV_SETUP_WINDOW], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_DOORBELL], 0);
 	send_fds(vgpu->control_fd, setup ? setup : &right, sizeof(right), fds, FGV_SETUP_FDS);
 	close(fds[FGV_SETUP_WINDOW]);
 	close(fds[FGV_SETUP_DOORBELL]);
 	close(fds[FGV_SETUP_CGROUP]);
+	close(fds[FGV_SETUP_IMAGES]);
 	close(pair[1]);
 	vgpu->connection_fd = pair[0];
 }

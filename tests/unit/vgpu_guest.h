@@ -41,6 +41,7 @@ struct vgpu {
 	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, log_fd;
 	int seat_fds[FGV_SEAT_FDS];
 	int grant_fd, grant_bell_fd, sched_bell_fd;
+	int *images_fd;	     /* where the keeper's end of its socket goes; NULL: there is none */
 	bool leaves_at_once; /* it has its context for itself; set before the order is sent */
 	struct fgv_window window;
 	struct fgv_msg_welcome welcome;

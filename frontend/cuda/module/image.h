@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct fgv_image_part {
 	const void *data;
@@ -33,12 +34,23 @@ int fgv_image_container(const void *data, struct fgv_image_part *part);
  */
 int fgv_image_read(const void *wrapper, struct fgv_image_part **parts, uint32_t *count);
 
+/* An image as it is sent: one piece behind the other. All zero: nothing yet. */
+struct fgv_image_pieces {
+	struct iovec *list;
+	size_t count;
+	uint64_t len; /* of all together */
+	struct fgv_image_head *heads;
+};
+
 /*
- * Copies what a GPU of @sm may use of @part to @to: all of it but the machine code of other
- * families of GPUs, and of later ones of its own. A container with nothing else, and what is none
- * or malformed, is copied as it is. How many bytes that is, with @to NULL, too.
+ * Adds what a GPU of @sm may use of @part: all of it but the machine code of other families of
+ * GPUs, and of later ones of its own. A container with nothing else, and what is none or malformed,
+ * is added as it is. The part stays where it is as long as the pieces are used. 0 or -ENOMEM; the
+ * pieces are for fgv_image_pieces_fini() either way.
  */
-uint64_t fgv_image_trim(const struct fgv_image_part *part, unsigned sm, uint8_t *to);
+int fgv_image_trim(const struct fgv_image_part *part, unsigned sm, struct fgv_image_pieces *pieces);
+void fgv_image_pieces_copy(const struct fgv_image_pieces *pieces, uint8_t *to);
+void fgv_image_pieces_fini(struct fgv_image_pieces *pieces);
 
 /* All of a file, for free(). CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_INVALID_IMAGE: it is empty. */
 CUresult fgv_image_read_file(const char *name, char **data, size_t *len);

@@ -1,6 +1,6 @@
 /*
- * Sending a module, and asking for its kernels and variables. What the host must read,
- * the fat binary, and where it writes a kernel's layout travel through the arena.
+ * Loading a module once, and asking for its kernels and variables. Where the host writes a kernel's
+ * layout is in the arena.
  *
  * Locks: the module's mutex, over the host's answer: threads that need the same module
  * wait for the first.
@@ -12,11 +12,7 @@
 
 #include "common/util.h"
 #include "frontend/cuda/context/context.h"
-#include "frontend/cuda/context/device.h"
-#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
-#include "frontend/cuda/memory/hostmem.h"
-#include "frontend/cuda/module/image.h"
 #include "frontend/cuda/module/snapshot.h"
 
 /* Of a kernel's description: with the sizes and the offsets of its parameters. */
@@ -24,150 +20,6 @@
 
 /* Room for names of kernels, at first. */
 #define NAMES_ROOM 4096u
-
-/* Room for what the host says of a module that it loads. */
-#define SNAPSHOT_ROOM 8192u
-
-/* What loading ends with where the host has found managed variables first; no code of CUDA's. */
-#define FOUND_MANAGED ((CUresult)-1)
-
-/* Copies what the GPU can use of them to @to, without gaps; how many bytes, also where it is NULL.
- */
-static uint64_t trim_parts(const struct fgv_image_part *parts, uint32_t count, uint8_t *to)
-{
-	unsigned sm = fgv_device_sm(fgv_device_info());
-	uint64_t len = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		len += fgv_image_trim(&parts[i], sm, to ? to + len : NULL);
-	return len;
-}
-
-/* Gives the module's managed variables their memory, where they do not have it yet. */
-static CUresult place_managed(struct fgv_lane *lane, struct fgv_module *module)
-{
-	CUresult res = CUDA_SUCCESS;
-
-	for (struct fgv_variable *each = module->variables; each && !res; each = each->next) {
-		if (each->managed && !each->address)
-			res = fgv_hostmem_alloc(lane, each->size, FGV_RANGE_MANAGED_VARIABLE,
-						CU_MEM_ATTACH_GLOBAL, &each->address);
-	}
-	return res;
-}
-
-static uint64_t record_len(const struct fgv_variable *variable)
-{
-	return 2 * sizeof(uint64_t) + strlen(variable->name) + 1;
-}
-
-/* What the host is told of them: of each its address, its size and its name. */
-static uint64_t describe_managed(const struct fgv_module *module, uint8_t *to)
-{
-	uint64_t len = 0;
-
-	for (const struct fgv_variable *each = module->variables; each; each = each->next) {
-		if (!each->managed)
-			continue;
-		if (to) {
-			memcpy(to + len, &each->address, sizeof(uint64_t));
-			memcpy(to + len + sizeof(uint64_t), &each->size, sizeof(uint64_t));
-			strcpy((char *)to + len + 2 * sizeof(uint64_t), each->name);
-		}
-		len += record_len(each);
-	}
-	return len;
-}
-
-static CUresult call_placed(struct fgv_lane *lane, struct fgv_module *module, uint64_t off,
-			    uint64_t len)
-{
-	uint64_t variables_len = describe_managed(module, NULL);
-	uint8_t *variables;
-	CUresult res = CUDA_ERROR_NOT_SUPPORTED;
-
-	if (variables_len > FGV_DATA_MAX)
-		return res;
-	variables = malloc(variables_len);
-	if (!variables)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = place_managed(lane, module);
-	describe_managed(module, variables);
-	if (!res)
-		res = fgv_call_module_load_placed(lane, off, len, variables,
-						  (uint32_t)variables_len, &module->handle);
-	free(variables);
-	return res;
-}
-
-/* The variables that the host has found; where they are not at @list, they are asked for. */
-static CUresult keep_found(struct fgv_module *module, const void *list, uint64_t bytes)
-{
-	module->found_bytes = bytes;
-	if (bytes <= SNAPSHOT_ROOM) {
-		module->found = malloc(bytes);
-		if (!module->found)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		memcpy(module->found, list, bytes);
-	}
-	return FOUND_MANAGED;
-}
-
-/* The image lies at @off; what the host says of it is to lie at @said. */
-static CUresult call_plain(struct fgv_lane *lane, struct fgv_module *module, uint64_t off,
-			   uint64_t len, uint64_t said)
-{
-	const void *written = lane->client->window.base + said;
-	uint32_t count;
-	uint64_t bytes;
-	CUresult res = fgv_call_module_load(lane, off, len, said, SNAPSHOT_ROOM,
-					    fgv_module_may_have_managed(module), &module->handle,
-					    &count, &bytes);
-
-	if (res)
-		return res;
-	if (!module->handle)
-		return keep_found(module, written, bytes);
-	if (count != FGV_KERNELS_UNKNOWN && bytes <= SNAPSHOT_ROOM)
-		module->snapshot = fgv_snapshot_copy(written, bytes, count);
-	return CUDA_SUCCESS;
-}
-
-static CUresult call(struct fgv_lane *lane, struct fgv_module *module, uint64_t off, uint64_t len)
-{
-	static struct fgv_unsupported unsupported = {.name = "__managed__ (of such a module)"};
-	struct fgv_arena *arena = lane->client->arena;
-	uint64_t said;
-	CUresult res;
-
-	if (fgv_registry_has_managed(module)) {
-		res = call_placed(lane, module, off, len);
-		if (res == CUDA_ERROR_NOT_SUPPORTED)
-			fgv_errlog_unsupported(&unsupported);
-		return res;
-	}
-	if (fgv_arena_alloc(arena, SNAPSHOT_ROOM, &said))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	res = call_plain(lane, module, off, len, said);
-	fgv_arena_free(arena, said);
-	return res;
-}
-
-static CUresult send_parts(struct fgv_lane *lane, struct fgv_module *module,
-			   const struct fgv_image_part *parts, uint32_t count)
-{
-	struct fgv_client *client = lane->client;
-	uint64_t len = trim_parts(parts, count, NULL);
-	uint64_t off;
-	CUresult res;
-
-	if (fgv_arena_alloc(client->arena, len, &off))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	trim_parts(parts, count, client->window.base + off);
-	res = call(lane, module, off, len);
-	fgv_arena_free(client->arena, off);
-	return res;
-}
 
 /* The program, too, knows from now on where they are. */
 static void tell_managed(struct fgv_module *module)
@@ -180,33 +32,16 @@ static void tell_managed(struct fgv_module *module)
 	}
 }
 
-static CUresult send_image(struct fgv_lane *lane, struct fgv_module *module)
-{
-	struct fgv_image_part own = {module->image, module->image_len}, *parts;
-	uint32_t count;
-	CUresult res;
-	int err;
-
-	if (module->image)
-		return send_parts(lane, module, &own, 1);
-	err = fgv_image_read(module->wrapper, &parts, &count);
-	if (err)
-		return err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-	res = send_parts(lane, module, parts, count);
-	free(parts);
-	return res;
-}
-
 static CUresult load_module_locked(struct fgv_lane *lane, struct fgv_module *module)
 {
 	if (module->tried)
 		return module->result;
-	module->result = send_image(lane, module);
+	module->result = fgv_module_send(lane, module);
 	if (!module->result)
 		tell_managed(module);
 	/* What is wrong with a module stays wrong, but memory may be there next time. */
 	module->tried =
-		module->result != CUDA_ERROR_OUT_OF_MEMORY && module->result != FOUND_MANAGED;
+		module->result != CUDA_ERROR_OUT_OF_MEMORY && module->result != FGV_FOUND_MANAGED;
 	return module->result;
 }
 
@@ -348,7 +183,7 @@ CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 {
 	CUresult res = load_module(lane, module);
 
-	if (res != FOUND_MANAGED)
+	if (res != FGV_FOUND_MANAGED)
 		return res;
 	res = fgv_module_add_managed(lane, module);
 	return res ? res : load_module(lane, module);

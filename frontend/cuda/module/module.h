@@ -12,6 +12,12 @@
 
 #include "frontend/cuda/module/registry.h"
 
+/* What loading ends with where the host has found managed variables first; no code of CUDA's. */
+#define FGV_FOUND_MANAGED ((CUresult)-1)
+
+/* Has the host load @module (module_send.c), which it has not yet; the mutex is held. */
+CUresult fgv_module_send(struct fgv_lane *lane, struct fgv_module *module);
+
 /* Makes @kernel known to the host, in full. */
 CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel);
 CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable);

@@ -1,0 +1,135 @@
+/*
+ * Keepers; see keeper.h.
+ */
+#define _GNU_SOURCE
+#include "backend/keeper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "backend/fds.h"
+#include "backend/spawn.h"
+#include "common/log.h"
+
+/* Its order and its setup are there before it is. */
+static int send_orders(const struct fgv_keeper_line *line, int control_fd)
+{
+	const struct fgv_prepare prepare = {.soft = 1, .keeps_images = 1};
+	const struct fgv_keeper_setup *setup = &line->keeper->setup;
+	int ret = fgv_fds_send(control_fd, &prepare, sizeof(prepare), NULL, 0);
+
+	return ret ? ret : fgv_fds_send(control_fd, setup, sizeof(*setup), &line->cgroup_fd, 1);
+}
+
+static int start(const struct fgv_keeper_line *line)
+{
+	char *argv[] = {"fairgv-vgpu", NULL};
+	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
+	int pair[2];
+	int ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	control.ours = pair[1];
+	ret = send_orders(line, pair[0]);
+	if (!ret)
+		ret = fgv_spawn(line->vgpu_path, argv, &control, 1, false, &line->keeper->pid);
+	close(pair[1]);
+	if (ret)
+		close(pair[0]);
+	else
+		line->keeper->control_fd = pair[0];
+	return ret;
+}
+
+/* Where it does not get through, this session goes without. */
+static void add_session(const struct fgv_keeper_line *line)
+{
+	struct fgv_keeper *keeper = line->keeper;
+	const uint8_t byte = 0;
+	int ret = keeper->pid ? 0 : start(line);
+
+	if (!ret)
+		ret = fgv_fds_send(keeper->control_fd, &byte, sizeof(byte), &line->watch.fd, 1);
+	if (ret)
+		fgv_warning("vm %s: its images can't be kept: %s", keeper->setup.vm,
+			    strerror(-ret));
+}
+
+static void line_ready(struct fgv_watch *watch, uint32_t events)
+{
+	struct fgv_keeper_line *line = (struct fgv_keeper_line *)watch;
+
+	if (!(events & EPOLLHUP))
+		add_session(line);
+	fgv_keeper_hang_up(line);
+}
+
+int fgv_keeper_connect(struct fgv_keeper_line *line, struct fgv_keeper *keeper,
+		       const char *vgpu_path, int cgroup_fd, int loop)
+{
+	int pair[2];
+	int ret = 0;
+
+	*line = (struct fgv_keeper_line){
+		.watch = {.fd = -1, .ready = line_ready},
+		.keeper = keeper,
+		.vgpu_path = vgpu_path,
+		.cgroup_fd = cgroup_fd,
+		.loop = loop,
+	};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	line->watch.fd = pair[0];
+	if (keeper->setup.bytes)
+		ret = fgv_loop_add(loop, &line->watch, EPOLLIN);
+	if (!keeper->setup.bytes || ret) {
+		close(pair[0]);
+		line->watch.fd = -1;
+	}
+	if (!ret)
+		return pair[1];
+	close(pair[1]);
+	return ret;
+}
+
+void fgv_keeper_hang_up(struct fgv_keeper_line *line)
+{
+	if (line->watch.fd < 0)
+		return;
+	fgv_loop_remove(line->loop, &line->watch);
+	close(line->watch.fd);
+	line->watch.fd = -1;
+}
+
+void fgv_keeper_end(struct fgv_keeper *keeper)
+{
+	if (!keeper->pid)
+		return;
+	close(keeper->control_fd);
+	kill(keeper->pid, SIGKILL);
+	waitpid(keeper->pid, NULL, 0);
+	keeper->pid = 0;
+}
+
+void fgv_keeper_reap(struct fgv_keeper *keeper)
+{
+	int status;
+
+	if (!keeper->pid || waitpid(keeper->pid, &status, WNOHANG) != keeper->pid)
+		return;
+	close(keeper->control_fd);
+	if (WIFSIGNALED(status))
+		fgv_warning(
+			"vm %s: process %d, which kept its images, was killed by signal %d (%s)",
+			keeper->setup.vm, (int)keeper->pid, WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	else
+		fgv_warning("vm %s: process %d, which kept its images, ended with status %d",
+			    keeper->setup.vm, (int)keeper->pid, WEXITSTATUS(status));
+	keeper->pid = 0;
+}

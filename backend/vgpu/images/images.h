@@ -1,0 +1,42 @@
+/*
+ * The images of modules that are loaded: private copies of what lies in the window, or files from
+ * the VM's keeper, which keeps them for the VM's next programs.
+ *
+ * A keeper that does not answer soon is asked nothing more.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_IMAGES_IMAGES_H
+#define FGV_VGPU_IMAGES_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The way to the keeper. */
+struct fgv_images {
+	int fd; /* -1: there is none */
+};
+
+/* Takes over @fd. */
+void fgv_images_init(struct fgv_images *images, int fd);
+
+struct fgv_image {
+	const char *bytes; /* followed by a NUL */
+	uint64_t len;
+	int fd; /* of its file; -1: it is in private memory */
+};
+
+/* A copy of @len bytes at @from, which may change meanwhile. 0 or -ENOMEM. */
+int fgv_image_copy(const struct fgv_images *images, const void *from, uint64_t len,
+		   struct fgv_image *image);
+/* The one with @digest, if it is kept: 0, -ENOENT. */
+int fgv_image_get(struct fgv_images *images, const void *digest, uint64_t len,
+		  struct fgv_image *image);
+/* Has it kept, if it is worth it. */
+void fgv_image_keep(struct fgv_images *images, const struct fgv_image *image);
+void fgv_image_fini(struct fgv_image *image);
+
+/* Whether one of this length and sample may be kept. */
+bool fgv_images_know(struct fgv_images *images, uint64_t len, uint64_t sample);
+
+#endif
