@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backend/admin_set.h"
 #include "backend/config.h"
 #include "backend/gpusched.h"
 #include "common/log.h"
@@ -187,11 +188,16 @@ static json_t *sessions_of(const struct fgv_admin_scope *scope, const struct fgv
 static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm, bool figures)
 {
 	json_t *sessions = sessions_of(scope, vm, figures);
-	json_t *object = json_pack("{s:s, s:I, s:I}", "name", vm->config->name, "weight",
-				   integer(fgv_gpusched_weight(vm->vgpu)), "device",
-				   integer(vm->config->device));
-	int err = object ? 0 : -1;
+	struct fgv_sched_shares shares;
+	json_t *object;
+	int err;
 
+	fgv_gpusched_shares(vm->vgpu, &shares);
+	object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
+			   integer(fgv_gpusched_weight(vm->vgpu)), "request_ppm",
+			   integer(shares.request), "limit_ppm", integer(shares.limit), "device",
+			   integer(vm->config->device));
+	err = object ? 0 : -1;
 	/* A VM that has none says nothing of it. */
 	if (vm->config->ivshmem)
 		err |= json_object_set_new(object, "qemu_pid",
@@ -333,55 +339,26 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 	return report(scope, names, true);
 }
 
-/* What the configuration allows, at the start and later. */
-static void weight_limits(uint64_t *min, uint64_t *max)
-{
-	size_t count;
-	const struct fgv_config_key *key = fgv_config_keys(&count);
-
-	while (!key->of_vm || strcmp(key->name, "weight") != 0)
-		key++;
-	*min = key->min;
-	*max = key->max;
-}
-
-static json_t *set_weight(struct fgv_vm *vm, const json_t *value, const struct ucred *peer)
-{
-	json_int_t weight = json_integer_value(value);
-	uint32_t before = fgv_gpusched_weight(vm->vgpu);
-	uint64_t min, max;
-	int ret;
-
-	weight_limits(&min, &max);
-	if (!json_is_integer(value) || weight < (json_int_t)min || weight > (json_int_t)max)
-		return refuse("a weight is a whole number from %" PRIu64 " to %" PRIu64, min, max);
-	ret = fgv_gpusched_set_weight(vm->vgpu, (uint32_t)weight);
-	if (ret)
-		return refuse("vm %s: the weight can't be changed: %s", vm->config->name,
-			      strerror(-ret));
-	fgv_info("vm %s: weight %u -> %u, by process %d of user %u", vm->config->name, before,
-		 (unsigned)weight, (int)peer->pid, (unsigned)peer->uid);
-	return json_pack("{s:s, s:I, s:I}", "vm", vm->config->name, "weight", weight, "before",
-			 (json_int_t)before);
-}
-
 static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request,
 		      const struct ucred *peer)
 {
-	static const char *const keys[] = {"request", "vm", "weight", NULL};
+	static const char *const keys[] = {"request",	  "vm",	       "weight",
+					   "request_ppm", "limit_ppm", NULL};
 	const char *name = json_string_value(json_object_get(request, "vm"));
-	const json_t *weight = json_object_get(request, "weight");
 	json_t *refused = check_keys(request, keys);
+	char why[128] = "";
+	json_t *reply;
 	struct fgv_vm *vm;
 
 	if (refused)
 		return refused;
 	if (!name)
 		return refuse("\"vm\", the name of a VM, is missing");
-	if (!weight)
-		return refuse("\"weight\" is missing");
 	vm = find_vm(scope, name);
-	return vm ? set_weight(vm, weight, peer) : refuse_vm(name);
+	if (!vm)
+		return refuse_vm(name);
+	reply = fgv_admin_set(vm, request, peer, why, sizeof(why));
+	return *why ? refuse("%s", why) : reply;
 }
 
 static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request,

@@ -49,6 +49,8 @@ struct fgv_config_users {
 struct fgv_config_vm {
 	const char *name;
 	uint64_t weight;
+	uint64_t request; /* of the GPU's time, in parts of FGV_SCHED_WHOLE */
+	uint64_t limit;
 	uint64_t memory_bytes; /* FGV_CONFIG_NO_LIMIT: as much as the device has */
 	uint64_t device;       /* an index in the list of devices */
 	uint64_t sessions;     /* at most, at once */
@@ -74,6 +76,7 @@ struct fgv_config {
 	bool batching;
 	enum fgv_context context;
 	uint64_t slice_ns;
+	uint64_t share_window_ns;
 	uint64_t idle_ns;
 	uint64_t awake_lead_ns;
 	bool hold;	       /* kernels, where that is possible */
@@ -107,6 +110,7 @@ enum fgv_config_type {
 	FGV_CONFIG_NUMBER,   /* a whole number */
 	FGV_CONFIG_DURATION, /* nanoseconds: a string with us, ms or s behind the number */
 	FGV_CONFIG_TIMEOUT,  /* a duration, or 0 for never */
+	FGV_CONFIG_SHARE,    /* a part of FGV_SCHED_WHOLE: a string as "12.5%" */
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_CONTEXT,

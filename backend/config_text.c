@@ -204,12 +204,52 @@ static void show_duration(uint64_t ns, char *text, size_t len)
 	snprintf(text, len, "%llu", (unsigned long long)ns);
 }
 
+/* A ten-thousandth of a percent is the smallest part. */
+#define PERCENT	 (FGV_SCHED_WHOLE / 100)
+#define DECIMALS 4
+
+int fgv_config_text_share(const char *text, uint64_t *share)
+{
+	uint64_t value, unit = PERCENT;
+	const char *end;
+
+	if (parse_digits(text, 100, &value, &end))
+		return -EINVAL;
+	value *= unit;
+	if (*end == '.') {
+		for (end++; isdigit((unsigned char)*end) && unit > 1; end++) {
+			unit /= 10;
+			value += unit * (uint64_t)(*end - '0');
+		}
+		if (!isdigit((unsigned char)end[-1]))
+			return -EINVAL;
+	}
+	if (strcmp(end, "%") != 0 || value > FGV_SCHED_WHOLE)
+		return -EINVAL;
+	*share = value;
+	return 0;
+}
+
+void fgv_config_text_show_share(uint64_t share, char *text, size_t len)
+{
+	char decimals[DECIMALS + 1];
+	int count = DECIMALS;
+
+	snprintf(decimals, sizeof(decimals), "%0*u", DECIMALS, (unsigned)(share % PERCENT));
+	while (count > 0 && decimals[count - 1] == '0')
+		count--;
+	snprintf(text, len, "%llu%s%.*s%%", (unsigned long long)(share / PERCENT),
+		 count > 0 ? "." : "", count, decimals);
+}
+
 static void show_value(enum fgv_config_type type, uint64_t value, char *text, size_t len)
 {
 	if (type == FGV_CONFIG_SIZE)
 		fgv_config_text_show_size(value, text, len);
 	else if (type == FGV_CONFIG_DURATION || type == FGV_CONFIG_TIMEOUT)
 		show_duration(value, text, len);
+	else if (type == FGV_CONFIG_SHARE)
+		fgv_config_text_show_share(value, text, len);
 	else
 		snprintf(text, len, "%llu", (unsigned long long)value);
 }

@@ -30,6 +30,12 @@ void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len);
 /* "100us", "6ms", "10s" and "0", in ns: -EINVAL and -ERANGE as above. */
 int fgv_config_text_duration(const char *text, uint64_t *ns);
 
+/* "50%", "12.5%", in parts of FGV_SCHED_WHOLE: -EINVAL for anything else and above 100%. */
+int fgv_config_text_share(const char *text, uint64_t *share);
+
+/* The same the other way round. */
+void fgv_config_text_show_share(uint64_t share, char *text, size_t len);
+
 /* What a number, a size or a duration of @key must be: "64M to 16T", "0 or 100ms to 1s". */
 void fgv_config_text_show_range(const struct fgv_config_key *key, char *text, size_t len);
 

@@ -116,6 +116,26 @@ static int read_duration(const struct fgv_config_reader *reader, const struct fg
 	return ret;
 }
 
+static int read_share(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		      const config_setting_t *setting, uint64_t *value)
+{
+	const char *text = config_setting_get_string(setting);
+	uint64_t share;
+	int ret;
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a share: a string as \"25%%\"");
+	if (fgv_config_text_share(text, &share))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is no share: 0%% to 100%%, with at most four decimals", text);
+	ret = check_range(reader, key, setting, share);
+	if (!ret)
+		*value = share;
+	return ret;
+}
+
 static int read_switch(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
 		       const config_setting_t *setting, bool *value)
 {
@@ -345,6 +365,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_TIMEOUT:
 		return read_duration(reader, key, setting, value);
+	case FGV_CONFIG_SHARE:
+		return read_share(reader, key, setting, value);
 	case FGV_CONFIG_SWITCH:
 		return read_switch(reader, key, setting, value);
 	case FGV_CONFIG_POLICY:
@@ -390,6 +412,7 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 	case FGV_CONFIG_SIZE:
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_TIMEOUT:
+	case FGV_CONFIG_SHARE:
 		*(uint64_t *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_SWITCH:

@@ -48,6 +48,10 @@ void fgv_gpusched_detach_vgpu(struct fgv_gpusched_vgpu *vgpu);
 int fgv_gpusched_set_weight(struct fgv_gpusched_vgpu *vgpu, uint32_t weight);
 uint32_t fgv_gpusched_weight(const struct fgv_gpusched_vgpu *vgpu);
 
+/* From the next decision on, which is made at once. Refused as by fgv_sched_set_shares(). */
+int fgv_gpusched_set_shares(struct fgv_gpusched_vgpu *vgpu, const struct fgv_sched_shares *shares);
+void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_shares *shares);
+
 /*
  * Makes a session's grant and its two bells. *@fds gets the three descriptors in the order
  * of enum fgv_setup_fd, from FGV_SETUP_GRANT on; they stay the session's, and are good until

@@ -4,7 +4,8 @@
  * whoever is left without the grant is held after that, so that the GPU is never without work
  * meanwhile. All under the lock.
  *
- * Nobody is held while nobody else has the grant.
+ * Nobody is held while nobody else has the grant, unless the policy gives it to nobody
+ * although somebody waits: a limit is to be kept.
  */
 #include "backend/gpusched_priv.h"
 
@@ -97,38 +98,50 @@ static void count_stuck(struct fgv_gpusched_session *session, uint64_t used_ns)
 		fgv_gpusched_condemn(session, "its work does not end (key \"hang\")");
 }
 
-/* False: the process was faster, and may have given it back. */
-static bool take(struct fgv_gpusched_session *session)
+/* Unless the process was faster, and may have given it back. */
+static void take(struct fgv_gpusched_session *session)
 {
 	uint64_t word = fgv_grant_load(session->grant), used_ns;
 
 	if (fgv_grant_state(word) != FGV_GRANT_BUSY ||
 	    !fgv_grant_move(session->grant, word, FGV_GRANT_NONE))
-		return false;
+		return;
 	used_ns = fgv_gpusched_take_used(session);
 	fgv_gpusched_end_grant(session, used_ns, true);
 	session->is_undrained = true;
 	count_stuck(session, used_ns);
 	fgv_gpusched_wake(session);
-	return true;
 }
 
-uint64_t fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns)
+/* When its grant is to be taken; FGV_SCHED_NEVER: not at all. */
+static uint64_t take_ns(const struct fgv_gpusched_session *holder)
+{
+	if (holder->condemned || holder->slice_ns == FGV_SCHED_NO_LIMIT ||
+	    !fgv_gpusched_hold_ends(holder))
+		return FGV_SCHED_NEVER;
+	return fgv_gpusched_hold_end_ns(holder);
+}
+
+void fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns)
 {
 	struct fgv_gpusched_session *holder, *after;
-	uint64_t next_ns = FGV_SCHED_NEVER;
 
 	for (holder = LIST_FIRST(&gpusched->holders); holder; holder = after) {
-		uint64_t end_ns = fgv_gpusched_hold_end_ns(holder);
-
 		after = LIST_NEXT(holder, holder_link);
-		if (holder->condemned || holder->slice_ns == FGV_SCHED_NO_LIMIT ||
-		    !fgv_gpusched_hold_ends(holder))
-			continue;
-		if (now_ns < end_ns)
-			next_ns = fgv_min_u64(next_ns, end_ns);
-		else if (!take(holder))
-			next_ns = fgv_min_u64(next_ns, now_ns + RACE_NS);
+		if (now_ns >= take_ns(holder))
+			take(holder);
+	}
+}
+
+uint64_t fgv_gpusched_hold_next_ns(const struct fgv_gpusched *gpusched, uint64_t now_ns)
+{
+	const struct fgv_gpusched_session *holder;
+	uint64_t next_ns = FGV_SCHED_NEVER, at_ns;
+
+	LIST_FOREACH(holder, &gpusched->holders, holder_link) {
+		at_ns = take_ns(holder);
+		/* One that was to be taken was faster, or it would be no holder. */
+		next_ns = fgv_min_u64(next_ns, at_ns <= now_ns ? now_ns + RACE_NS : at_ns);
 	}
 	return next_ns;
 }
@@ -171,12 +184,21 @@ static uint64_t due_ns(const struct fgv_gpusched_session *session)
 	return session->loose_ns + SETTLE_SLICES * session->vgpu->gpusched->config.params.slice_ns;
 }
 
+/* Whether the GPU is for somebody else than those who have no grant, or for nobody. */
+static bool is_taken(const struct fgv_gpusched *gpusched)
+{
+	struct fgv_sched_load load;
+
+	fgv_sched_load(gpusched->sched, &load);
+	return !LIST_EMPTY(&gpusched->holders) || load.waiting > 0;
+}
+
 uint64_t fgv_gpusched_hold_settle(struct fgv_gpusched *gpusched, uint64_t now_ns)
 {
 	struct fgv_gpusched_session *session, *after;
 	uint64_t next_ns = FGV_SCHED_NEVER;
 
-	if (LIST_EMPTY(&gpusched->holders))
+	if (!is_taken(gpusched))
 		return next_ns;
 	for (session = LIST_FIRST(&gpusched->loose); session; session = after) {
 		uint64_t at_ns = due_ns(session);

@@ -1,7 +1,7 @@
 /*
  * The structures shared by gpusched.c (set-up, and the thread), gpusched_turn.c (what
- * happens in one turn of it), gpusched_hold.c (holding) and gpusched_favour.c (coscheduling). The
- * daemon sees gpusched.h.
+ * happens in one turn of it), gpusched_hold.c (holding), gpusched_favour.c (coscheduling) and
+ * gpusched_shares.c (requests and limits). The daemon sees gpusched.h.
  *
  * A holder here is a session that holds the grant. One that is held has none, and its kernels
  * stand still.
@@ -117,11 +117,13 @@ bool fgv_gpusched_hold_ends(const struct fgv_gpusched_session *session);
 uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session);
 
 /*
- * Takes the grants that should have come back, before the decisions; holds whom they left without,
- * after them. Both return when to look again, or FGV_SCHED_NEVER.
+ * Takes the grants that should have come back, before the decisions; holds the sessions that these
+ * left without one, after them, and returns when to look again, or FGV_SCHED_NEVER.
  */
-uint64_t fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns);
+void fgv_gpusched_hold_take(struct fgv_gpusched *gpusched, uint64_t now_ns);
 uint64_t fgv_gpusched_hold_settle(struct fgv_gpusched *gpusched, uint64_t now_ns);
+/* When the next of the grants that are out is to be taken, or FGV_SCHED_NEVER. */
+uint64_t fgv_gpusched_hold_next_ns(const struct fgv_gpusched *gpusched, uint64_t now_ns);
 
 /* Ends a grant: charges @used_ns; @more: it asks for another. */
 void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_ns, bool more);

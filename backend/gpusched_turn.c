@@ -422,9 +422,10 @@ uint64_t fgv_gpusched_turn(struct fgv_gpusched *gpusched, bool *close)
 	look_at_holders(gpusched);
 	is_all = look_at_rung(gpusched);
 	now_ns = fgv_now_ns();
-	hold_ns = fgv_gpusched_hold_take(gpusched, now_ns);
+	fgv_gpusched_hold_take(gpusched, now_ns);
 	decide(gpusched, fgv_now_ns());
-	hold_ns = fgv_min_u64(hold_ns, fgv_gpusched_hold_settle(gpusched, now_ns));
+	hold_ns = fgv_min_u64(fgv_gpusched_hold_settle(gpusched, now_ns),
+			      fgv_gpusched_hold_next_ns(gpusched, now_ns));
 	fgv_gpusched_settle_favours(gpusched);
 	if (!anybody_waits(gpusched))
 		gpusched->waited_since_ns = 0;

@@ -73,8 +73,8 @@ static const char *refusal(const struct fgv_config *config)
 		return "key \"hold\" is off";
 	if (config->context == FGV_CONTEXT_MPS)
 		return "clients of MPS can't be";
-	if (config->policy != &fgv_policy_fair)
-		return "only policy fair does that";
+	if (!config->policy->pick || config->policy->time_shared)
+		return "only policies fair and gemini do that";
 	return NULL;
 }
 

@@ -70,6 +70,24 @@ static void fill_keeper(struct fgv_keeper_setup *setup, const struct fgv_config_
 	snprintf(setup->vm, sizeof(setup->vm), "%s", config->name);
 }
 
+/* Its place on the device, with what the configuration promises it. */
+static int attach_vgpu(struct fgv_vm *vm)
+{
+	const struct fgv_sched_shares shares = {
+		.request = (uint32_t)vm->config->request,
+		.limit = (uint32_t)vm->config->limit,
+	};
+	int ret = fgv_gpusched_attach_vgpu(vm->device->sched, (uint32_t)vm->config->weight,
+					   &vm->vgpu);
+
+	if (ret)
+		return ret;
+	ret = fgv_gpusched_set_shares(vm->vgpu, &shares);
+	if (ret)
+		fgv_gpusched_detach_vgpu(vm->vgpu);
+	return ret;
+}
+
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device)
 {
@@ -83,7 +101,7 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 	ret = open_accounts(vm);
 	if (ret)
 		goto close_allowance;
-	ret = fgv_gpusched_attach_vgpu(device->sched, (uint32_t)config->weight, &vm->vgpu);
+	ret = attach_vgpu(vm);
 	if (!ret)
 		return 0;
 	close_accounts(vm);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include "backend/config_text.h"
 
 static uint64_t number(const json_t *object, const char *key)
 {
@@ -52,6 +53,21 @@ static void add_qemu(struct fgv_table *table, const json_t *vm)
 		fgv_table_add(table, "%s", pid ? "none" : "-");
 }
 
+/* What its weight gives it; of a VM that was promised something, or is limited, that. */
+static void add_share(struct fgv_table *table, const json_t *gpu, const json_t *vm)
+{
+	const json_t *limit = json_object_get(vm, "limit_ppm");
+	char text[2][32];
+
+	if (!limit || (!number(vm, "request_ppm") && number(vm, "limit_ppm") == FGV_SCHED_WHOLE)) {
+		fgv_table_add_share(table, number(vm, "weight"), number(gpu, "weight"));
+		return;
+	}
+	fgv_config_text_show_share(number(vm, "request_ppm"), text[0], sizeof(text[0]));
+	fgv_config_text_show_share(number(vm, "limit_ppm"), text[1], sizeof(text[1]));
+	fgv_table_add(table, "%s..%s", text[0], text[1]);
+}
+
 static void print_vms(const json_t *gpus, const json_t *vms)
 {
 	static const char *const names[] = {"<VM", "weight", "share", "GPU", "sessions", "QEMU",
@@ -66,7 +82,7 @@ static void print_vms(const json_t *gpus, const json_t *vms)
 
 		fgv_table_add(&table, "%s", text(vm, "name"));
 		fgv_table_add(&table, "%" PRIu64, number(vm, "weight"));
-		fgv_table_add_share(&table, number(vm, "weight"), number(gpu, "weight"));
+		add_share(&table, gpu, vm);
 		fgv_table_add(&table, "%" PRIu64, number(vm, "device"));
 		fgv_table_add(&table, "%zu", json_array_size(json_object_get(vm, "sessions")));
 		add_qemu(&table, vm);

@@ -1,6 +1,6 @@
 /*
- * fairgvctl: shows what the VMs and their sessions use, and changes the weight of a VM,
- * by asking the daemon at its control socket.
+ * fairgvctl: shows what the VMs and their sessions use, and changes the weight of a VM and
+ * what it is promised, by asking the daemon at its control socket.
  *
  * Exit status: 0; 1 where the daemon refuses or can't be reached; 2 for a wrong command line.
  */
@@ -37,6 +37,7 @@ static const char usage[] =
 	"usage: fairgvctl [OPTION]... list\n"
 	"       fairgvctl [OPTION]... stat [VM]...\n"
 	"       fairgvctl [OPTION]... set VM weight=N\n"
+	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
 	"  --socket PATH       the daemon's control socket\n"
 	"  --config FILE       the daemon's configuration, which says where that is\n"
@@ -169,29 +170,88 @@ static int stat(const char *socket, const struct options *options)
 	return fgv_ctl_stat(socket, &what);
 }
 
-/* "weight=3" */
-static long long parse_weight(const char *text)
+/* The value, if @text is "key=value". */
+static const char *value_of(const char *text, const char *key)
 {
-	static const char key[] = "weight=";
+	size_t len = strlen(key);
+
+	return !strncmp(text, key, len) && text[len] == '=' ? text + len + 1 : NULL;
+}
+
+static json_t *parse_share(const char *text, const char *value)
+{
+	uint64_t share;
+
+	if (fgv_config_text_share(value, &share))
+		refuse("%s: a share is 0%% to 100%%, with at most four decimals", text);
+	return json_integer((json_int_t)share);
+}
+
+/* "weight=3", "request=50%": what it asks for, and under which key. */
+static json_t *parse_setting(const char *text, const char **key)
+{
+	const char *value = value_of(text, "weight");
 	long long weight;
 
-	if (strncmp(text, key, strlen(key)) != 0)
-		refuse("%s: only weight=N can be set", text);
-	if (!parse_number(text + strlen(key), &weight))
+	*key = "weight";
+	if (value && !parse_number(value, &weight))
 		refuse("%s: a weight is a whole number", text);
-	return weight;
+	if (value)
+		return json_integer(weight);
+	value = value_of(text, "request");
+	*key = value ? "request_ppm" : "limit_ppm";
+	if (!value)
+		value = value_of(text, "limit");
+	if (!value)
+		refuse("%s: only weight=N, request=SHARE%% and limit=SHARE%% can be set", text);
+	return parse_share(text, value);
+}
+
+static json_t *parse_settings(const char *vm, char *const *settings)
+{
+	json_t *request = json_pack("{s:s, s:s}", "request", "set", "vm", vm);
+
+	for (; *settings; settings++) {
+		const char *key;
+		json_t *value = parse_setting(*settings, &key);
+
+		if (json_object_get(request, key))
+			refuse("%s: set already", *settings);
+		json_object_set_new(request, key, value);
+	}
+	if (json_object_get(request, "weight") && json_object_size(request) > 3)
+		refuse("a weight is set by itself");
+	return request;
+}
+
+static void print_share(const char *vm, const char *key, json_int_t before, json_int_t after)
+{
+	char text[2][32];
+
+	if (before == after)
+		return;
+	fgv_config_text_show_share((uint64_t)before, text[0], sizeof(text[0]));
+	fgv_config_text_show_share((uint64_t)after, text[1], sizeof(text[1]));
+	printf("%s: %s %s -> %s\n", vm, key, text[0], text[1]);
 }
 
 static int print_change(const json_t *reply)
 {
+	json_int_t before, after, limit_before, limit;
 	const char *vm;
-	json_int_t before, weight;
 
-	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, "weight",
-			&weight))
+	if (!json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, "weight",
+			 &after)) {
+		printf("%s: weight %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm,
+		       before, after);
+		return fgv_ctl_flush();
+	}
+	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I, s:I, s:I}", "vm", &vm,
+			"request_before_ppm", &before, "request_ppm", &after, "limit_before_ppm",
+			&limit_before, "limit_ppm", &limit))
 		return fgv_ctl_bad_reply();
-	printf("%s: weight %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm, before,
-	       weight);
+	print_share(vm, "request", before, after);
+	print_share(vm, "limit", limit_before, limit);
 	return fgv_ctl_flush();
 }
 
@@ -201,12 +261,10 @@ static int set(const char *socket, const struct options *options)
 	json_t *reply;
 	int ret;
 
-	if (!arguments[1] || !arguments[2] || arguments[3])
-		refuse("set takes a VM and weight=N; see --help");
+	if (!arguments[1] || !arguments[2])
+		refuse("set takes a VM and weight=N, request=SHARE%% or limit=SHARE%%; see --help");
 	check_name(arguments[1]);
-	reply = fgv_ctl_ask(socket,
-			    json_pack("{s:s, s:s, s:I}", "request", "set", "vm", arguments[1],
-				      "weight", (json_int_t)parse_weight(arguments[2])));
+	reply = fgv_ctl_ask(socket, parse_settings(arguments[1], arguments + 2));
 	ret = reply ? print_change(reply) : -EIO;
 	json_decref(reply);
 	return ret;
@@ -223,8 +281,8 @@ static int end(const char *socket, const struct options *options)
 		refuse("end takes the number of a session, as list shows it; see --help");
 	if (!parse_number(text, &number) || number < 1)
 		refuse("%s: a session's number is a whole number from 1", text);
-	reply = fgv_ctl_ask(socket, json_pack("{s:s, s:I}", "request", "end", "session",
-					      (json_int_t)number));
+	reply = fgv_ctl_ask(
+		socket, json_pack("{s:s, s:I}", "request", "end", "session", (json_int_t)number));
 	if (!reply)
 		return -EIO;
 	if (!json_is_string(json_object_get(reply, "vm")))

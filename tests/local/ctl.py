@@ -77,8 +77,11 @@ def usage():
             (("stat", "--interval", "x"), "--interval x"),
             (("stat", "--interval", "nan"), "--interval nan"),
             (("stat", "a b"), "can be called"), (("set",), "set takes"),
-            (("set", "vm1"), "set takes"), (("set", "vm1", "weight=1", "x"), "set takes"),
+            (("set", "vm1"), "set takes"), (("set", "vm1", "weight=1", "x"), "only weight=N"),
             (("set", "vm1", "memory=1"), "only weight=N"),
+            (("set", "vm1", "request=50"), "a share is"), (("set", "vm1", "limit=101%"), "a share is"),
+            (("set", "vm1", "limit=1%", "limit=2%"), "set already"),
+            (("set", "vm1", "limit=1%", "weight=2"), "by itself"),
             (("set", "vm1", "weight="), "whole number"),
             (("set", "vm1", "weight=1.5"), "whole number"),
             (("set", "vm1", "weight=99999999999999999999"), "whole number"),
@@ -128,7 +131,8 @@ def says_no():
         for arguments, text in ((("stat", "nosuch"), 'no VM called "nosuch"'),
                                 (("set", "nosuch", "weight=1"), 'no VM called "nosuch"'),
                                 (("set", "vm1", "weight=0"), "from 1 to 10000"),
-                                (("set", "vm1", "weight=10001"), "from 1 to 10000")):
+                                (("set", "vm1", "weight=10001"), "from 1 to 10000"),
+                                (("set", "vm1", "limit=50%"), "policy fair knows no requests and limits")):
             expect_refused(run("--socket", control(daemon), *arguments), 1, text)
         daemon.expect_at_rest()
 

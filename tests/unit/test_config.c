@@ -30,6 +30,7 @@ START_TEST(defaults)
 	ck_assert_ptr_eq(config.policy, &fgv_policy_fair);
 	ck_assert(!config.preemptive);
 	ck_assert_uint_eq(config.slice_ns, FGV_SCHED_SLICE_NS);
+	ck_assert_uint_eq(config.share_window_ns, 10 * FGV_NS_PER_SEC);
 	ck_assert_uint_eq(config.idle_ns, 100 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.awake_lead_ns, 300 * FGV_NS_PER_US);
 	ck_assert(config.hold);
@@ -46,6 +47,8 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.vm_count, 1);
 	ck_assert_str_eq(config.vms[0].name, "a");
 	ck_assert_uint_eq(config.vms[0].weight, 1);
+	ck_assert_uint_eq(config.vms[0].request, 0);
+	ck_assert_uint_eq(config.vms[0].limit, FGV_SCHED_WHOLE);
 	ck_assert_uint_eq(config.vms[0].memory_bytes, FGV_CONFIG_NO_LIMIT);
 	ck_assert_uint_eq(config.vms[0].device, 0);
 	ck_assert_uint_eq(config.vms[0].sessions, FGV_SESSIONS_MAX);
@@ -139,6 +142,54 @@ START_TEST(all_keys)
 }
 END_TEST
 
+#define SHARES(text) "policy = \"gemini\"; vms = ( " text " );"
+
+START_TEST(shares)
+{
+	ck_assert_int_eq(parse("share_window = \"2s\";\n" SHARES(
+				 "{ name = \"a\"; request = \"62.5%\"; limit = \"62.5%\"; },"
+				 "{ name = \"b\"; request = \"37.5%\"; },"
+				 "{ name = \"c\"; limit = \"0.1%\"; },"
+				 "{ name = \"d\"; request = \"100%\"; device = 1; }")),
+			 0);
+	ck_assert_ptr_eq(config.policy, &fgv_policy_gemini);
+	ck_assert_uint_eq(config.share_window_ns, 2 * FGV_NS_PER_SEC);
+	ck_assert_uint_eq(config.vms[0].request, 625000);
+	ck_assert_uint_eq(config.vms[0].limit, 625000);
+	ck_assert_uint_eq(config.vms[1].request, 375000);
+	ck_assert_uint_eq(config.vms[2].request, 0);
+	ck_assert_uint_eq(config.vms[2].limit, 1000);
+	ck_assert_uint_eq(config.vms[3].request, FGV_SCHED_WHOLE);
+	fgv_config_fini(&config);
+}
+END_TEST
+
+START_TEST(shares_as_text)
+{
+	static const struct {
+		const char *text;
+		uint64_t share;
+	} good[] = {{"0%", 0},		   {"50%", 500000}, {"12.5%", 125000}, {"0.0001%", 1},
+		    {"99.9999%", 999999}, {"100%", FGV_SCHED_WHOLE}};
+	static const char *const bad[] = {"",	    "%",      "50",	   "50 %",   "-1%", "101%",
+					  "100.1%", "12.%",   ".5%",	   "1.23456%", "50%%",
+					  "1e1%",   "0x10%",  "4294967297%", "+1%", "1.-5%"};
+	uint64_t share = 7;
+	char text[32];
+
+	for (size_t i = 0; i < FGV_ARRAY_LEN(good); i++) {
+		ck_assert_int_eq(fgv_config_text_share(good[i].text, &share), 0);
+		ck_assert_uint_eq(share, good[i].share);
+		fgv_config_text_show_share(share, text, sizeof(text));
+		ck_assert_str_eq(text, good[i].text);
+	}
+	share = 7;
+	for (size_t i = 0; i < FGV_ARRAY_LEN(bad); i++)
+		ck_assert_msg(fgv_config_text_share(bad[i], &share) == -EINVAL, "%s", bad[i]);
+	ck_assert_uint_eq(share, 7);
+}
+END_TEST
+
 START_TEST(slice_by_preemption)
 {
 	ck_assert_int_eq(parse("preemptive = true; hang = 0; vms = ( { name = \"a\"; } );"), 0);
@@ -188,6 +239,22 @@ static const struct {
 	{"preemptive = 1; %VM%", "x.conf:1: preemptive: must be true or false"},
 	{"context = \"shared\"; %VM%", "x.conf:1: context: \"shared\" is none of isolated, mps"},
 	{"context = true; %VM%", "x.conf:1: context: must be a string"},
+	{"vms = ( { name = \"a\";\nrequest = \"10%\"; } );",
+	 "x.conf:2: request: policy \"fair\" knows no requests; \"gemini\" does"},
+	{"vms = ( { name = \"a\";\nlimit = \"10%\"; } );",
+	 "x.conf:2: limit: policy \"fair\" knows no limits; \"gemini\" does"},
+	{"share_window = \"1s\"; %VM%",
+	 "x.conf:1: share_window: policy \"fair\" knows no limits; \"gemini\" does"},
+	{SHARES("{ name = \"a\"; request = \"60%\"; },\n{ name = \"b\"; request = \"40.01%\"; }"),
+	 "x.conf:2: request: the VMs of device 0 would have requested 100.01%"},
+	{SHARES("{ name = \"a\"; limit = \"50%\";\nrequest = \"50.5%\"; }"),
+	 "x.conf:2: request: 50.5% is above the limit of 50%"},
+	{SHARES("{ name = \"a\"; limit = \"0%\"; }"),
+	 "x.conf:1: limit: out of range: must be 0.1% to 100%"},
+	{SHARES("{ name = \"a\"; limit = 50; }"),
+	 "x.conf:1: limit: must be a share: a string as \"25%\""},
+	{SHARES("{ name = \"a\"; request = \"0.5\"; }"),
+	 "x.conf:1: request: \"0.5\" is no share: 0% to 100%, with at most four decimals"},
 	{"slice = 6; %VM%", "x.conf:1: slice: must be a duration: a string as \"6ms\""},
 	{"slice = \"6\"; %VM%", "x.conf:1: slice: \"6\" is no duration: digits, then us, ms or s"},
 	{"slice = \"6 ms\"; %VM%", "x.conf:1: slice: \"6 ms\" is no duration"},
@@ -378,7 +445,8 @@ END_TEST
 static bool has_range(const struct fgv_config_key *key)
 {
 	return key->type == FGV_CONFIG_SIZE || key->type == FGV_CONFIG_NUMBER ||
-	       key->type == FGV_CONFIG_DURATION || key->type == FGV_CONFIG_TIMEOUT;
+	       key->type == FGV_CONFIG_DURATION || key->type == FGV_CONFIG_TIMEOUT ||
+	       key->type == FGV_CONFIG_SHARE;
 }
 
 /* The default as the table says it in words is the default that is used. */
@@ -394,7 +462,8 @@ START_TEST(default_texts)
 			continue;
 		if (!strcmp(keys[i].name, "slice"))
 			continue; /* depends on another key; see defaults, slice_by_preemption */
-		if (fgv_config_text_size(keys[i].standard_text, &value))
+		if (fgv_config_text_size(keys[i].standard_text, &value) &&
+		    fgv_config_text_share(keys[i].standard_text, &value))
 			ck_assert_int_eq(fgv_config_text_duration(keys[i].standard_text, &value),
 					 0);
 		ck_assert_uint_eq(value, keys[i].standard);
@@ -419,6 +488,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_AUTO] = "string",	   [FGV_CONFIG_SANDBOX] = "string",
 		[FGV_CONFIG_PAGEABLE] = "string",  [FGV_CONFIG_UIDS] = "string",
 		[FGV_CONFIG_CGROUP] = "string",	   [FGV_CONFIG_VMS] = "list of groups",
+		[FGV_CONFIG_SHARE] = "share",
 	};
 	char *page, head[512], range[80];
 	size_t count;
@@ -511,6 +581,8 @@ int main(void)
 	tcase_add_test(tcase, defaults);
 	tcase_add_test(tcase, all_keys);
 	tcase_add_test(tcase, slice_by_preemption);
+	tcase_add_test(tcase, shares);
+	tcase_add_test(tcase, shares_as_text);
 	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));
 	tcase_add_test(tcase, devices);
 	tcase_add_test(tcase, sizes);

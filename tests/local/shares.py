@@ -1,0 +1,125 @@
+"""Requests and limits of VMs (policy gemini) on the soft GPU: a limit holds for a VM that is
+alone, whatever its kernels are, and a request beside others; both change while programs run;
+what can't be kept is refused.
+
+Judged is the GPU time that the daemon accounts against the clock and against other VMs'.
+Upper bounds of limits are the policy's promise, with a kernel that can't be interrupted on top;
+the others are wide, as processors that others use, too, serve programs unevenly."""
+import contextlib
+import json
+import subprocess
+import time
+
+from harness import BUILD, PATIENCE_S, backend, expect, kill, main, wait_until
+
+CTL = BUILD / "tools/fairgvctl"
+MATMUL = "workloads/matmul"
+SMALL = ("--size", 16, "--iterations", 100000000, "--sync-every", 20)
+LARGE = ("--size", 128, "--iterations", 10000000, "--sync-every", 1)
+ASYNC = ("--size", 32, "--iterations", 100000000, "--sync-every", 2000)
+LONG = ("--size", 512, "--iterations", 10000000, "--sync-every", 1)    # beyond a turn
+TOP = 'policy = "gemini"; share_window = "1s";'
+NS = 1_000_000_000
+
+
+def ctl(daemon, *arguments):
+    return subprocess.run([CTL, "--socket", f"{daemon.socket}.control", *arguments],
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def change(daemon, *arguments):
+    result = ctl(daemon, "set", *arguments)
+    expect(result.returncode == 0, f"{arguments}: {result.stderr}")
+    return result.stdout
+
+
+def used(daemon):
+    """The clock, and each VM's GPU time."""
+    report = json.loads(ctl(daemon, "stat", "--json").stdout)
+    return report["time_ns"], {vm["name"]: vm["gpu_ns"] for vm in report["vms"]}
+
+
+def gained(daemon, seconds):
+    """Each VM's part of the time, over some seconds."""
+    from_ns, before = used(daemon)
+    time.sleep(seconds)
+    to_ns, after = used(daemon)
+    return {vm: (after[vm] - before[vm]) / (to_ns - from_ns) for vm in after}
+
+
+@contextlib.contextmanager
+def busy(daemon, **programs):
+    """A program in each VM that does not end before the block does."""
+    running = [daemon.start(vm, MATMUL, *options) for vm, options in programs.items()]
+    try:
+        wait_until(lambda: all(vm["launches"] > 1 for vm in daemon.report()["vms"]
+                               if vm["name"] in programs), "kernels in each VM")
+        yield
+    finally:
+        for program in running:
+            kill(program)
+
+
+def a_limit_holds_alone():
+    for options in SMALL, LARGE:
+        with backend({"vm1": 'limit = "20%";'}, top=TOP) as daemon:
+            with busy(daemon, vm1=options):
+                part = gained(daemon, 3)["vm1"]
+                expect(0.05 < part < 0.25, f"{part:.3f} of the GPU with a limit of 0.2: {options}")
+            daemon.expect_at_rest()
+
+
+def long_kernels_are_held_alone():
+    """What its limit does not let run stands still, although nobody else wants the GPU."""
+    with backend({"vm1": 'limit = "20%";'}, top=TOP) as daemon:
+        with busy(daemon, vm1=LONG):
+            part = gained(daemon, 3)["vm1"]
+            [vm] = daemon.report()["vms"]
+            expect(vm["holds"] > 5, f"held {vm['holds']} times, {vm['launches']} kernels")
+            expect(0.05 < part < 0.25, f"{part:.3f} of the GPU with a limit of 0.2")
+        daemon.expect_at_rest()
+
+
+def limits_change():
+    with backend({"vm1": ""}, top=TOP) as daemon:
+        with busy(daemon, vm1=SMALL):
+            free = gained(daemon, 1)["vm1"]
+            expect(change(daemon, "vm1", "limit=10%") == "vm1: limit 100% -> 10%\n", "what it says")
+            limited = gained(daemon, 2)["vm1"]
+            change(daemon, "vm1", "limit=100%")
+            again = gained(daemon, 1)["vm1"]
+            expect(limited < 0.14 and min(free, again) > 2 * limited,
+                   f"{free:.3f}, limited {limited:.3f}, then {again:.3f}")
+        daemon.expect_at_rest()
+
+
+def requests_are_kept():
+    vms = {"vm1": 'request = "70%";', "vm2": "weight = 100;"}
+    with backend(vms, top=TOP) as daemon:
+        rows = [line.split() for line in ctl(daemon, "list").stdout.splitlines()]
+        expect(any(row[:3] == ["vm1", "1", "70%..100%"] for row in rows), f"list: {rows}")
+        with busy(daemon, vm1=ASYNC, vm2=ASYNC):
+            part = gained(daemon, 3)
+            expect(part["vm1"] > 1.2 * part["vm2"], f"a request of 0.7: {part}")
+            change(daemon, "vm1", "request=0%")
+            part = gained(daemon, 3)
+            expect(part["vm2"] > 2 * part["vm1"], f"the same by weights of 1 and 100: {part}")
+        daemon.expect_at_rest()
+
+
+def refusals():
+    vms = {"vm1": 'request = "60%";', "vm2": 'limit = "30%";'}
+    with backend(vms, top=TOP) as daemon:
+        for arguments, text in (
+                (("vm2", "request=41%", "limit=100%"), "would request more than all of it"),
+                (("vm2", "request=40%"), "a request of 40% is above a limit of 30%"),
+                (("vm1", "limit=50%"), "a request of 60% is above a limit of 50%"),
+                (("vm1", "request=0%", "limit=0%"), "let nothing run")):
+            result = ctl(daemon, "set", *arguments)
+            expect(result.returncode == 1 and text in result.stderr, f"{arguments}: {result}")
+        expect(change(daemon, "vm2", "request=40%", "limit=100%") ==
+               "vm2: request 0% -> 40%\nvm2: limit 30% -> 100%\n", "what it says")
+        daemon.expect_at_rest()
+
+
+main(a_limit_holds_alone, long_kernels_are_held_alone, limits_change, requests_are_kept, refusals)
