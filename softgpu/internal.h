@@ -78,7 +78,10 @@ enum command_kind {
 	COMMAND_FREE,
 	COMMAND_UNMAP,
 	COMMAND_UNLOAD,
-	COMMAND_DROP_EVENT
+	COMMAND_DROP_EVENT,
+	COMMAND_CONDITION,
+	COMMAND_DROP_CONDITION,
+	COMMAND_CHOICE
 };
 
 struct launch {
@@ -132,6 +135,12 @@ struct command {
 			uint64_t address;
 			uint64_t bytes;
 		} unmap;
+		struct {
+			uint32_t *at;
+			uint32_t value;
+		} condition;
+		bool *dropped; /* whether that condition is used */
+		struct choice *choice;
 	};
 	_Alignas(64) uint8_t param[]; /* of a launch, or what a copy keeps */
 };
@@ -193,6 +202,7 @@ struct softgpu {
 	struct queue queues[QUEUES];
 	struct softgpu_point blocking; /* of all streams that are, together */
 	uint64_t last_free; /* number of the last command of QUEUE_COMPUTE that gives memory back */
+	struct choice *choice; /* that takes what is submitted; NULL: none. The dispatcher's */
 	int fault;	    /* CUresult */
 	int armed;
 	int stop;
@@ -259,6 +269,16 @@ void fgv_queue_wait_frees(struct softgpu *gpu);
 
 /* After a fault: waits until no worker is at its kernel any more. */
 void fgv_queue_wait_fault(struct softgpu *gpu);
+
+/* Of the executor: does what it says; after a fault only what gives something back. */
+void fgv_queue_run(struct softgpu *gpu, struct command *command);
+/* It is done, or will not be. */
+void fgv_queue_drop(struct command *command);
+
+/* choice.c */
+void fgv_choice_take(struct choice *choice, struct command *command);
+void fgv_choice_run(struct softgpu *gpu, const struct choice *choice, uint64_t number);
+void fgv_choice_free(struct choice *choice);
 
 /* workers.c */
 /* What its threads are called, as ps and top -H show them. */

@@ -14,6 +14,7 @@ static const struct system_call {
 	{"__assertfail", OP_assertfail, 0, 5, {8, 8, 4, 8, 8}},
 	{"malloc", OP_malloc, 8, 1, {8}},
 	{"free", OP_free, 0, 1, {8}},
+	{"cudaGraphSetConditional", OP_set_condition, 0, 2, {8, 4}},
 };
 
 static bool fits(const struct call_site *site, const struct system_call *call)

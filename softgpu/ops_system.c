@@ -124,9 +124,24 @@ HANDLER(free)
 	return in + 1;
 }
 
+HANDLER(set_condition)
+{
+	const struct call_site *site = (const void *)(uintptr_t)in->imm;
+
+	for (u32 left = w->active; left; left &= left - 1) {
+		unsigned lane = (unsigned)__builtin_ctz(left);
+
+		if (!fgv_softgpu_condition_set(&w->block->system->conditions,
+					       argument(w, site, 0, lane),
+					       (u32)argument(w, site, 1, lane)))
+			return fgv_softgpu_fault(w, in, CUDA_ERROR_ILLEGAL_ADDRESS);
+	}
+	return in + 1;
+}
+
 void fgv_softgpu_fill_system(handler *table)
 {
 #define H(key) table[OP_##key] = op_##key;
-	H(vprintf) H(assertfail) H(malloc) H(free)
+	H(vprintf) H(assertfail) H(malloc) H(free) H(set_condition)
 #undef H
 }

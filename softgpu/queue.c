@@ -52,8 +52,13 @@ static uint64_t append(struct queue *queue, struct command *command)
 void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_index queue,
 		      struct softgpu_stream *stream)
 {
-	struct softgpu_point after = fgv_stream_point(gpu, stream);
+	struct softgpu_point after;
 
+	if (gpu->choice) {
+		fgv_choice_take(gpu->choice, command);
+		return;
+	}
+	after = fgv_stream_point(gpu, stream);
 	if (!stream)
 		stream = &gpu->default_stream;
 	command->after = after;
@@ -201,8 +206,7 @@ static void run_copy(const struct copy *copy)
 		__atomic_store_n((uint64_t *)copy->dst, word, __ATOMIC_RELEASE);
 }
 
-/* After a fault only what gives something back is still done. */
-static void run_command(struct softgpu *gpu, struct command *command)
+void fgv_queue_run(struct softgpu *gpu, struct command *command)
 {
 	bool sane = fgv_queue_fault(gpu) == CUDA_SUCCESS;
 
@@ -241,7 +245,24 @@ static void run_command(struct softgpu *gpu, struct command *command)
 	case COMMAND_DROP_EVENT:
 		free(command->event);
 		break;
+	case COMMAND_CONDITION:
+		__atomic_store_n(command->condition.at, command->condition.value, __ATOMIC_RELAXED);
+		break;
+	case COMMAND_DROP_CONDITION:
+		__atomic_store_n(command->dropped, false, __ATOMIC_RELEASE);
+		break;
+	case COMMAND_CHOICE:
+		if (sane)
+			fgv_choice_run(gpu, command->choice, command->number);
+		break;
 	}
+}
+
+void fgv_queue_drop(struct command *command)
+{
+	if (command->kind == COMMAND_CHOICE)
+		fgv_choice_free(command->choice);
+	free(command);
 }
 
 static struct command *take_all(struct queue *queue)
@@ -310,8 +331,8 @@ static void *queue_main(void *arg)
 
 			list = command->next;
 			await_others(queue->gpu, &command->after);
-			run_command(queue->gpu, command);
-			free(command);
+			fgv_queue_run(queue->gpu, command);
+			fgv_queue_drop(command);
 			complete(queue, number);
 		}
 	}

@@ -200,6 +200,24 @@ CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t 
 		      struct softgpu_stream *stream);
 
 /*
+ * Conditions, numbers that kernels set (cudaGraphSetConditional()), and what is done as they say.
+ * What is queued between the begin and the end of a choice is one of its bodies', which
+ * softgpu_choice_body() says, at first body 0: kernels, copies, fills and choices. After the end
+ * they are run as often as the condition says, CUgraphConditionalNodeType, in the order of the
+ * stream. CUDA_ERROR_INVALID_VALUE: there is no such condition.
+ */
+CUresult softgpu_condition_create(struct softgpu *gpu, uint64_t *condition);
+/* Waits for nothing: it goes after the work queued before. No choice that is begun has it. */
+void softgpu_condition_destroy(struct softgpu *gpu, uint64_t condition);
+/* Queued. */
+CUresult softgpu_condition_set(struct softgpu *gpu, uint64_t condition, uint32_t value,
+			       struct softgpu_stream *stream);
+CUresult softgpu_choice_begin(struct softgpu *gpu, uint64_t condition,
+			      CUgraphConditionalNodeType type, unsigned bodies);
+void softgpu_choice_body(struct softgpu *gpu, unsigned body);
+CUresult softgpu_choice_end(struct softgpu *gpu, struct softgpu_stream *stream);
+
+/*
  * What kernels have printed, on standard output (0) or with assertions on standard error (1),
  * since it was last taken: up to @room bytes of it, and how many. It is there when the kernel is
  * done.
