@@ -298,11 +298,18 @@ _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
  * by itself; the last two padded to 8 bytes each. A node waits for nodes before it in the text
  * alone, so there are no circles to be looked for. graph_build has all nodes, numbered from 0;
  * graph_update has those that change, and no edges.
+ *
+ * A node that chooses by a condition has a struct fgv_graph_choice for its message. The nodes of
+ * its bodies come behind it, and wait for others of the same body alone.
  */
-#define FGV_GRAPH_NO_OP	     0		/* a node that does nothing */
-#define FGV_GRAPH_NODES_MAX  (1u << 16) /* of one graph */
-#define FGV_GRAPHS_NODES_MAX (1u << 18) /* of all graphs of a session */
-#define FGV_GRAPH_EDGES_MAX  (1u << 20) /* of one graph */
+#define FGV_GRAPH_NO_OP		 0	    /* a node that does nothing */
+#define FGV_GRAPH_CHOICE	 0xffffu    /* one that has bodies */
+#define FGV_GRAPH_DEPTH_MAX	 16u	    /* of bodies in bodies */
+#define FGV_GRAPH_BODIES_MAX	 1024u	    /* of one node */
+#define FGV_GRAPH_CONDITIONS_MAX 4096u	    /* of one graph */
+#define FGV_GRAPH_NODES_MAX	 (1u << 16) /* of one graph */
+#define FGV_GRAPHS_NODES_MAX	 (1u << 18) /* of all graphs of a session */
+#define FGV_GRAPH_EDGES_MAX	 (1u << 20) /* of one graph */
 /*
  * Bytes that the copies and fills of one graph move. Engines that copy are not held
  * (docs/design/0019-holding.md), so this is what can go on of a graph behind the end of its slice.
@@ -315,10 +322,18 @@ struct fgv_graph_node {
 	uint32_t op;	      /* of a request that launches, copies on the device, or fills */
 	uint32_t message_len; /* in bytes */
 	uint32_t before_count;
-	uint32_t is_disabled; /* it takes its place and does nothing */
-	uint32_t reserved;
+	uint16_t is_disabled; /* it takes its place and does nothing */
+	uint16_t body;	      /* of the node that it is in */
+	uint32_t inside;      /* the number of that node + 1; 0: it is in none */
 };
 _Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
+
+struct fgv_graph_choice {
+	uint64_t condition; /* of the graph's home, as graph_condition has told it */
+	uint32_t type;	    /* CUgraphConditionalNodeType */
+	uint32_t bodies;    /* 1 or 2 of an if, 1 of a loop */
+};
+_Static_assert(sizeof(struct fgv_graph_choice) == 16, "wire");
 
 /* An image of a module is no longer than this; the host keeps none that is shorter than that. */
 #define FGV_IMAGE_MAX	   (512ull * 1024 * 1024)

@@ -95,6 +95,8 @@
 	X(stream_sync, cuStreamSynchronize)                                                        \
 	X(graph_create, cuGraphCreate)                                                             \
 	X(graph_add_node, cuGraphAddNode)                                                          \
+	X(graph_destroy_node, cuGraphDestroyNode)                                                  \
+	X(graph_condition, cuGraphConditionalHandleCreate)                                         \
 	X(graph_set_attribute, cuGraphKernelNodeSetAttribute)                                      \
 	X(graph_instantiate, cuGraphInstantiateWithFlags)                                          \
 	X(graph_set_node, cuGraphExecNodeSetParams)                                                \

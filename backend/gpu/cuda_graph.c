@@ -1,6 +1,9 @@
 /*
  * Graphs of the driver's. What they were instantiated from is kept with them, as the driver names
  * nodes that are to be changed by those.
+ *
+ * A condition belongs to a graph of the driver's that is not instantiated yet: the home. What
+ * chooses by its conditions is added there, and taken out again when it is destroyed.
  */
 #include "backend/gpu/cuda_internal.h"
 
@@ -12,6 +15,7 @@ struct made_node {
 	CUgraphNode handle;
 	bool is_disabled;
 	enum fgv_gpu_node_kind kind;
+	CUgraph *bodies; /* of a choice: the driver's */
 	/* What of a kernel no update changes. */
 	bool in_clusters;
 	struct fgv_gpu_clusters how;
@@ -19,6 +23,7 @@ struct made_node {
 
 struct fgv_gpu_graph {
 	CUgraph source;
+	bool is_at_home; /* the source is the home's */
 	CUgraphExec ready;
 	const struct fgv_gpu_node *nodes;
 	uint32_t count;
@@ -68,6 +73,13 @@ static void describe(struct cuda *cuda, const struct fgv_gpu_node *node, CUgraph
 		params->memset.height = node->fill.rows;
 		params->memset.ctx = cuda->context;
 		break;
+	case FGV_GPU_NODE_CHOICE:
+		params->type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+		params->conditional.handle = node->choice.condition;
+		params->conditional.type = node->choice.type;
+		params->conditional.size = node->choice.bodies;
+		params->conditional.ctx = cuda->context;
+		break;
 	}
 }
 
@@ -115,6 +127,11 @@ static CUresult set_attributes(struct cuda *cuda, CUgraphNode handle,
 	return status;
 }
 
+static CUgraph place_of(const struct fgv_gpu_graph *graph, const struct fgv_gpu_node *node)
+{
+	return node->inside ? graph->made[node->inside - 1].bodies[node->body] : graph->source;
+}
+
 /* @before: room for the handles of what any node waits for. */
 static CUresult add_node(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_t number,
 			 CUgraphNode *before)
@@ -129,11 +146,13 @@ static CUresult add_node(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_
 	for (uint32_t i = 0; i < node->before_count; i++)
 		before[i] = graph->made[node->before[i]].handle;
 	describe(cuda, node, &params);
-	status = cuda->driver->graph_add_node(&made->handle, graph->source, before, NULL,
+	status = cuda->driver->graph_add_node(&made->handle, place_of(graph, node), before, NULL,
 					      node->before_count, &params);
 	if (status != CUDA_SUCCESS)
 		return status;
 	made->kind = node->kind;
+	if (node->kind == FGV_GPU_NODE_CHOICE)
+		made->bodies = params.conditional.phGraph_out;
 	if (node->kind == FGV_GPU_NODE_KERNEL) {
 		made->in_clusters = node->kernel.in_clusters;
 		made->how = node->kernel.how;
@@ -147,7 +166,8 @@ static CUresult enable(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_t 
 	const struct fgv_gpu_node *node = &graph->nodes[number];
 	struct made_node *made = &graph->made[number];
 
-	if (made->is_disabled == node->is_disabled || node->kind == FGV_GPU_NODE_NOTHING)
+	if (made->is_disabled == node->is_disabled || node->kind == FGV_GPU_NODE_NOTHING ||
+	    node->kind == FGV_GPU_NODE_CHOICE)
 		return CUDA_SUCCESS;
 	made->is_disabled = node->is_disabled;
 	return cuda->driver->graph_set_enabled(graph->ready, made->handle, !node->is_disabled);
@@ -176,8 +196,10 @@ static CUresult add_nodes(struct cuda *cuda, struct fgv_gpu_graph *graph)
 
 static CUresult make(struct cuda *cuda, struct fgv_gpu_graph *graph)
 {
-	CUresult status = cuda->driver->graph_create(&graph->source, 0);
+	CUresult status = CUDA_SUCCESS;
 
+	if (!graph->is_at_home)
+		status = cuda->driver->graph_create(&graph->source, 0);
 	if (status == CUDA_SUCCESS)
 		status = add_nodes(cuda, graph);
 	if (status == CUDA_SUCCESS)
@@ -187,8 +209,14 @@ static CUresult make(struct cuda *cuda, struct fgv_gpu_graph *graph)
 	return status;
 }
 
-CUresult fgv_cuda_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
-			       uint32_t count, struct fgv_gpu_graph **graph)
+/* Conditions are in the driver's graph from the start. */
+struct fgv_gpu_home {
+	CUgraph source;
+};
+
+CUresult fgv_cuda_graph_create_in(struct fgv_gpu *gpu, struct fgv_gpu_home *home,
+				  const struct fgv_gpu_node *nodes, uint32_t count,
+				  struct fgv_gpu_graph **graph)
 {
 	struct fgv_gpu_graph *made =
 		calloc(1, sizeof(*made) + (size_t)count * sizeof(struct made_node));
@@ -198,6 +226,9 @@ CUresult fgv_cuda_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *n
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->nodes = nodes;
 	made->count = count;
+	made->is_at_home = home != NULL;
+	if (home)
+		made->source = home->source;
 	status = make(cuda_of(gpu), made);
 	if (status == CUDA_SUCCESS)
 		*graph = made;
@@ -206,12 +237,54 @@ CUresult fgv_cuda_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *n
 	return status;
 }
 
+CUresult fgv_cuda_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
+			       uint32_t count, struct fgv_gpu_graph **graph)
+{
+	return fgv_cuda_graph_create_in(gpu, NULL, nodes, count, graph);
+}
+
+CUresult fgv_cuda_home_create(struct fgv_gpu *gpu, struct fgv_gpu_home **home)
+{
+	struct fgv_gpu_home *made = calloc(1, sizeof(*made));
+	CUresult status;
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = cuda_of(gpu)->driver->graph_create(&made->source, 0);
+	if (status == CUDA_SUCCESS)
+		*home = made;
+	else
+		free(made);
+	return status;
+}
+
+CUresult fgv_cuda_home_condition(struct fgv_gpu *gpu, struct fgv_gpu_home *home, uint32_t value,
+				 uint32_t flags, uint64_t *condition)
+{
+	struct cuda *cuda = cuda_of(gpu);
+	CUgraphConditionalHandle made;
+	CUresult status =
+		cuda->driver->graph_condition(&made, home->source, cuda->context, value, flags);
+
+	if (status == CUDA_SUCCESS)
+		*condition = made;
+	return status;
+}
+
+CUresult fgv_cuda_home_destroy(struct fgv_gpu *gpu, struct fgv_gpu_home *home)
+{
+	CUresult status = cuda_of(gpu)->driver->graph_destroy(home->source);
+
+	free(home);
+	return status;
+}
+
 /* Whether the driver changes what was made into @node at all. */
 static bool can_follow(const struct made_node *made, const struct fgv_gpu_node *node)
 {
 	const struct fgv_gpu_clusters *how = &node->kernel.how;
 
-	if (made->kind != node->kind)
+	if (made->kind != node->kind || node->kind == FGV_GPU_NODE_CHOICE)
 		return false;
 	if (node->kind != FGV_GPU_NODE_KERNEL)
 		return true;
@@ -253,6 +326,23 @@ CUresult fgv_cuda_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 	return cuda->driver->graph_launch(graph->ready, stream->handle);
 }
 
+/* The nodes in bodies go with the choices. */
+static CUresult leave_home(const struct fgv_cuda_driver *driver, const struct fgv_gpu_graph *graph)
+{
+	CUresult status = CUDA_SUCCESS;
+
+	for (uint32_t i = graph->count; i > 0; i--) {
+		const struct made_node *made = &graph->made[i - 1];
+		CUresult destroyed = CUDA_SUCCESS;
+
+		if (made->handle && !graph->nodes[i - 1].inside)
+			destroyed = driver->graph_destroy_node(made->handle);
+		if (status == CUDA_SUCCESS)
+			status = destroyed;
+	}
+	return status;
+}
+
 /* The driver keeps what is in flight until it is done. */
 CUresult fgv_cuda_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph)
 {
@@ -261,7 +351,9 @@ CUresult fgv_cuda_graph_destroy(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph
 
 	if (graph->ready)
 		status = driver->graph_exec_destroy(graph->ready);
-	if (graph->source)
+	if (graph->is_at_home)
+		destroyed = leave_home(driver, graph);
+	else if (graph->source)
 		destroyed = driver->graph_destroy(graph->source);
 	free(graph);
 	return status != CUDA_SUCCESS ? status : destroyed;

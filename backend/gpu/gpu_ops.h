@@ -27,6 +27,7 @@ struct fgv_gpu_module;
 struct fgv_gpu_function;
 struct fgv_gpu_fence;
 struct fgv_gpu_graph; /* ready to be launched */
+struct fgv_gpu_home;  /* of conditions, which graphs choose by */
 struct fgv_gpu_memory; /* without an address */
 
 /* Which device, and how it is opened. */
@@ -82,6 +83,7 @@ enum fgv_gpu_node_kind {
 	FGV_GPU_NODE_KERNEL,
 	FGV_GPU_NODE_COPY,
 	FGV_GPU_NODE_FILL,
+	FGV_GPU_NODE_CHOICE, /* does those of its bodies that a condition says */
 };
 
 struct fgv_gpu_node {
@@ -89,6 +91,8 @@ struct fgv_gpu_node {
 	bool is_disabled; /* it keeps its place and does nothing */
 	uint32_t before_count;
 	uint32_t *before; /* numbers of the nodes that it waits for, all smaller than its own */
+	uint32_t inside;  /* number + 1 of the choice that it is in, smaller than its own; 0: none */
+	uint32_t body;	  /* which of that one's bodies */
 	union {
 		struct {
 			struct fgv_gpu_function *function;
@@ -106,6 +110,11 @@ struct fgv_gpu_node {
 			unsigned width; /* of an element, 1, 2 or 4 bytes */
 			size_t count, rows;
 		} fill;
+		struct {
+			uint64_t condition; /* as home_condition() told it, unchecked */
+			CUgraphConditionalNodeType type;
+			uint32_t bodies; /* as many as there can be of that type */
+		} choice;
 	};
 };
 
@@ -370,6 +379,19 @@ struct fgv_gpu_ops {
 	 */
 	CUresult (*graph_create)(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
 				 uint32_t count, struct fgv_gpu_graph **graph);
+	/*
+	 * The same with choices, by conditions of @home, in which there is no other graph. Each of
+	 * them must be chosen by, once.
+	 */
+	CUresult (*graph_create_in)(struct fgv_gpu *gpu, struct fgv_gpu_home *home,
+				    const struct fgv_gpu_node *nodes, uint32_t count,
+				    struct fgv_gpu_graph **graph);
+	CUresult (*home_create)(struct fgv_gpu *gpu, struct fgv_gpu_home **home);
+	/* @flags: of CU_GRAPH_COND_ASSIGN_DEFAULT. *@condition: what kernels set it by. */
+	CUresult (*home_condition)(struct fgv_gpu *gpu, struct fgv_gpu_home *home, uint32_t value,
+				   uint32_t flags, uint64_t *condition);
+	/* No graph is in it any more. */
+	CUresult (*home_destroy)(struct fgv_gpu *gpu, struct fgv_gpu_home *home);
 	/*
 	 * Node @number has been changed in place, its edges excepted; what was launched is done as
 	 * it was. Where the GPU can't follow, the graph is of no more use, and is made anew.

@@ -66,6 +66,13 @@ CUresult fgv_soft_texture_linear_width(struct fgv_gpu *gpu, CUarray_format forma
 				       unsigned channels, size_t *texels);
 CUresult fgv_soft_graph_create(struct fgv_gpu *gpu, const struct fgv_gpu_node *nodes,
 			       uint32_t count, struct fgv_gpu_graph **graph);
+CUresult fgv_soft_graph_create_in(struct fgv_gpu *gpu, struct fgv_gpu_home *home,
+				  const struct fgv_gpu_node *nodes, uint32_t count,
+				  struct fgv_gpu_graph **graph);
+CUresult fgv_soft_home_create(struct fgv_gpu *gpu, struct fgv_gpu_home **home);
+CUresult fgv_soft_home_condition(struct fgv_gpu *gpu, struct fgv_gpu_home *home, uint32_t value,
+				 uint32_t flags, uint64_t *condition);
+CUresult fgv_soft_home_destroy(struct fgv_gpu *gpu, struct fgv_gpu_home *home);
 CUresult fgv_soft_graph_update(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph, uint32_t number);
 CUresult fgv_soft_graph_launch(struct fgv_gpu *gpu, struct fgv_gpu_graph *graph,
 			       struct fgv_gpu_stream *stream);

@@ -100,6 +100,47 @@ static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint3
 	graph->kept[number] = *kept;
 }
 
+/* In one of the bodies of a choice, where what it waits for is, too. */
+static bool is_in_its_place(const struct fgv_graph *graph, const struct fgv_gpu_node *node)
+{
+	const struct fgv_gpu_node *choice = node->inside ? &graph->nodes[node->inside - 1] : NULL;
+
+	if (choice && (choice->kind != FGV_GPU_NODE_CHOICE || node->body >= choice->choice.bodies))
+		return false;
+	for (uint32_t i = 0; i < node->before_count; i++) {
+		const struct fgv_gpu_node *before = &graph->nodes[node->before[i]];
+
+		if (before->inside != node->inside || before->body != node->body)
+			return false;
+	}
+	return true;
+}
+
+/* A loop is a piece of work of any length, which can only be in turns where it can be held. */
+static bool may_choose(const struct fgv_session *session, const struct fgv_graph *graph,
+		       const struct fgv_gpu_node *node)
+{
+	return graph->home &&
+	       (node->choice.type != CU_GRAPH_COND_TYPE_WHILE ||
+		__atomic_load_n(&session->gate.grant->is_holdable, __ATOMIC_RELAXED));
+}
+
+static CUresult check_node(const struct fgv_session *session, struct fgv_graph *graph,
+			   uint32_t number)
+{
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+	struct fgv_graph_kept *kept = &graph->kept[number];
+
+	if (!is_in_its_place(graph, node))
+		return CUDA_ERROR_INVALID_VALUE;
+	kept->depth = node->inside ? graph->kept[node->inside - 1].depth + 1 : 0;
+	if (kept->depth > FGV_GRAPH_DEPTH_MAX)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return node->kind != FGV_GPU_NODE_CHOICE || may_choose(session, graph, node)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 			 struct fgv_graph_text text)
 {
@@ -113,9 +154,14 @@ static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 
 		if (status != CUDA_SUCCESS)
 			return status;
-		put_node(session, graph, number, &node, &kept);
-		if (number != i)
+		if (number != i) {
+			fgv_graph_text_drop(session, &node, &kept);
 			return CUDA_ERROR_INVALID_VALUE;
+		}
+		put_node(session, graph, number, &node, &kept);
+		status = check_node(session, graph, i);
+		if (status != CUDA_SUCCESS)
+			return status;
 		edges += node.before_count;
 		if (edges > FGV_GRAPH_EDGES_MAX)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -123,6 +169,16 @@ static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 	if (graph->moved > FGV_GRAPH_MOVED_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return text.left ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult create(struct fgv_session *session, struct fgv_graph *graph)
+{
+	struct fgv_gpu *gpu = session->gpu;
+
+	if (graph->home)
+		return gpu->ops->graph_create_in(gpu, graph->home->graph->conditions, graph->nodes,
+						 graph->count, &graph->gpu);
+	return gpu->ops->graph_create(gpu, graph->nodes, graph->count, &graph->gpu);
 }
 
 static CUresult make(struct fgv_session *session, struct fgv_graph *graph,
@@ -136,18 +192,32 @@ static CUresult make(struct fgv_session *session, struct fgv_graph *graph,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->mapped_taken = session->mapped.taken;
 	status = read_all(session, graph, text);
-	if (status != CUDA_SUCCESS)
-		return status;
-	return session->gpu->ops->graph_create(session->gpu, graph->nodes, graph->count,
-					       &graph->gpu);
+	return status == CUDA_SUCCESS ? create(session, graph) : status;
 }
 
-CUresult fgv_graph_make(struct fgv_session *session, const void *text, uint64_t len, uint32_t count,
-			struct fgv_graph **graph)
+static void move_in(struct fgv_graph *graph, struct fgv_object *home)
+{
+	graph->home = home;
+	home->graph->is_inhabited = true;
+	fgv_object_get(home);
+}
+
+static void move_out(struct fgv_session *session, struct fgv_graph *graph)
+{
+	graph->home->graph->is_inhabited = false;
+	fgv_session_put(session, graph->home);
+}
+
+CUresult fgv_graph_make(struct fgv_session *session, struct fgv_object *home, const void *text,
+			uint64_t len, uint32_t count, struct fgv_graph **graph)
 {
 	struct fgv_graph *made;
 	CUresult status;
 
+	if (home && !home->graph->conditions)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (home && home->graph->is_inhabited)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (count > len / sizeof(struct fgv_graph_node))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!fits(&session->graphs, len, count))
@@ -156,6 +226,8 @@ CUresult fgv_graph_make(struct fgv_session *session, const void *text, uint64_t 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->count = count;
+	if (home)
+		move_in(made, home);
 	session->graphs.nodes += count;
 	status = make(session, made, (struct fgv_graph_text){text, len});
 	if (status == CUDA_SUCCESS)
@@ -171,13 +243,47 @@ CUresult fgv_graph_destroy(struct fgv_session *session, struct fgv_graph *graph)
 
 	if (graph->gpu)
 		status = session->gpu->ops->graph_destroy(session->gpu, graph->gpu);
+	if (graph->conditions)
+		status = session->gpu->ops->home_destroy(session->gpu, graph->conditions);
 	for (uint32_t i = 0; graph->nodes && graph->kept && i < graph->count; i++)
 		fgv_graph_text_drop(session, &graph->nodes[i], &graph->kept[i]);
 	session->graphs.nodes -= graph->count;
 	session->graphs.kept_bytes -= graph->bytes;
+	if (graph->home)
+		move_out(session, graph);
 	free(graph->nodes);
 	free(graph->kept);
 	free(graph);
+	return status;
+}
+
+CUresult fgv_graph_make_home(struct fgv_session *session, struct fgv_graph **home)
+{
+	struct fgv_graph *made = calloc(1, sizeof(*made));
+	CUresult status;
+
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = session->gpu->ops->home_create(session->gpu, &made->conditions);
+	if (status == CUDA_SUCCESS)
+		*home = made;
+	else
+		free(made);
+	return status;
+}
+
+CUresult fgv_graph_add_condition(struct fgv_session *session, struct fgv_graph *home,
+				 uint32_t value, uint32_t flags, uint64_t *condition)
+{
+	CUresult status;
+
+	if (!home->conditions || (flags & ~(uint32_t)CU_GRAPH_COND_ASSIGN_DEFAULT))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (home->conditions_count >= FGV_GRAPH_CONDITIONS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = session->gpu->ops->home_condition(session->gpu, home->conditions, value, flags,
+						   condition);
+	home->conditions_count += status == CUDA_SUCCESS;
 	return status;
 }
 
@@ -198,7 +304,16 @@ static void follow(struct fgv_session *session, struct fgv_graph *graph, uint32_
 		drop_gpu(session, graph);
 }
 
-/* One node of an update; what waits for what stays. */
+static CUresult judge_change(const struct fgv_graphs *graphs, const struct fgv_gpu_node *old,
+			     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
+{
+	if (node->before_count || node->inside || node->kind == FGV_GPU_NODE_CHOICE ||
+	    old->kind == FGV_GPU_NODE_CHOICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return fits(graphs, kept->bytes, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* One node of an update; what waits for what stays, and in which body it is. */
 static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph,
 			    struct fgv_graph_text *text)
 {
@@ -209,13 +324,16 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	if (node.before_count || !fits(&session->graphs, kept.bytes, 0)) {
-		status = node.before_count ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	old = graph->nodes[number];
+	old_kept = graph->kept[number];
+	status = judge_change(&session->graphs, &old, &node, &kept);
+	if (status != CUDA_SUCCESS) {
 		fgv_graph_text_drop(session, &node, &kept);
 		return status;
 	}
-	old = graph->nodes[number];
-	old_kept = graph->kept[number];
+	node.inside = old.inside;
+	node.body = old.body;
+	kept.depth = old_kept.depth;
 	node.before = old.before;
 	node.before_count = old.before_count;
 	old.before = NULL;
@@ -228,7 +346,6 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
 			  uint64_t len)
 {
-	struct fgv_gpu *gpu = session->gpu;
 	struct fgv_graph_text left = {text, len};
 	CUresult status = CUDA_SUCCESS;
 
@@ -240,7 +357,7 @@ CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, 
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	/* What the GPU does not change in place is made anew. */
 	if (status == CUDA_SUCCESS && !graph->gpu)
-		return gpu->ops->graph_create(gpu, graph->nodes, graph->count, &graph->gpu);
+		return create(session, graph);
 	if (status != CUDA_SUCCESS)
 		drop_gpu(session, graph);
 	return status;
@@ -278,17 +395,17 @@ void fgv_graph_tell(const struct fgv_object *object, struct fgv_request *request
 
 /* --- What it will take --------------------------------------------------------- */
 
-/* Without a kind it does nothing, and so it does while it is disabled. */
+/* Without a kind it does nothing, and so it does while it is disabled. A choice takes no time. */
 static bool does_nothing(const struct fgv_graph *graph, uint32_t number)
 {
 	return graph->nodes[number].kind == FGV_GPU_NODE_NOTHING ||
-	       graph->nodes[number].is_disabled;
+	       graph->nodes[number].kind == FGV_GPU_NODE_CHOICE || graph->nodes[number].is_disabled;
 }
 
 static uint64_t begin_of(const struct fgv_graph *graph, uint32_t number)
 {
 	const struct fgv_gpu_node *node = &graph->nodes[number];
-	uint64_t begin_ns = 0;
+	uint64_t begin_ns = node->inside ? graph->kept[node->inside - 1].begins_ns : 0;
 
 	for (uint32_t i = 0; i < node->before_count; i++)
 		begin_ns = fgv_max_u64(begin_ns, graph->kept[node->before[i]].ends_ns);
@@ -300,6 +417,15 @@ static uint32_t share_of(const struct fgv_forecast *forecast, const struct fgv_g
 	if (node->kind != FGV_GPU_NODE_KERNEL)
 		return FGV_SHARE_ALL;
 	return fgv_forecast_share(forecast, node->kernel.grid, node->kernel.block);
+}
+
+/* A choice ends with the last of its bodies, as if each were done once. */
+static void end_choices(struct fgv_graph *graph, uint32_t number)
+{
+	uint64_t ends_ns = graph->kept[number].ends_ns;
+
+	for (uint32_t at = graph->nodes[number].inside; at; at = graph->nodes[at - 1].inside)
+		graph->kept[at - 1].ends_ns = fgv_max_u64(graph->kept[at - 1].ends_ns, ends_ns);
 }
 
 uint64_t fgv_graph_predict_ns(struct fgv_graph *graph, const struct fgv_forecast *forecast)
@@ -315,7 +441,9 @@ uint64_t fgv_graph_predict_ns(struct fgv_graph *graph, const struct fgv_forecast
 			if (!ns)
 				return 0;
 		}
-		kept->ends_ns = begin_of(graph, i) + ns;
+		kept->begins_ns = begin_of(graph, i);
+		kept->ends_ns = kept->begins_ns + ns;
+		end_choices(graph, i);
 		longest_ns = fgv_max_u64(longest_ns, kept->ends_ns);
 		all_ns += forecast->overlap.is_serial
 				  ? ns

@@ -28,6 +28,11 @@ struct fgv_graph {
 	uint64_t moved;	       /* bytes, by its copies and fills */
 	struct fgv_graph_kept *kept;
 	struct fgv_gpu_node *nodes;
+	struct fgv_object *home; /* whose conditions it has, with a reference; NULL: none */
+	/* Of a home, which is no graph otherwise; NULL: it is none. */
+	struct fgv_gpu_home *conditions;
+	uint32_t conditions_count;
+	bool is_inhabited; /* there is a graph in this home */
 };
 
 /* What a lane has sent of a text. */
@@ -55,11 +60,18 @@ CUresult fgv_graphs_add_part(struct fgv_graphs *graphs, uint32_t lane, uint64_t 
 void fgv_graphs_drop_parts(struct fgv_graphs *graphs, uint32_t lane);
 
 /*
- * Makes a graph of all of @text, which has @count nodes. CUDA_ERROR_INVALID_VALUE for what is no
- * such text, CUDA_ERROR_OUT_OF_MEMORY beyond the session's limits, or the code of a node's request.
+ * Makes a graph of all of @text, which has @count nodes, in @home or, NULL, in none.
+ * CUDA_ERROR_INVALID_VALUE for what is no such text, CUDA_ERROR_OUT_OF_MEMORY beyond the session's
+ * limits, CUDA_ERROR_NOT_SUPPORTED for a second graph in a home, and for a loop where sessions
+ * can't be held; or the code of a node's request.
  */
-CUresult fgv_graph_make(struct fgv_session *session, const void *text, uint64_t len, uint32_t count,
-			struct fgv_graph **graph);
+CUresult fgv_graph_make(struct fgv_session *session, struct fgv_object *home, const void *text,
+			uint64_t len, uint32_t count, struct fgv_graph **graph);
+/* Makes a home. */
+CUresult fgv_graph_make_home(struct fgv_session *session, struct fgv_graph **home);
+/* CUDA_ERROR_INVALID_VALUE: it is no home. */
+CUresult fgv_graph_add_condition(struct fgv_session *session, struct fgv_graph *home,
+				 uint32_t value, uint32_t flags, uint64_t *condition);
 /* Changes the nodes of @text. After a failure the graph can only be destroyed. */
 CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
 			  uint64_t len);

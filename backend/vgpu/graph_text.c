@@ -309,10 +309,38 @@ static CUresult read_before(const uint8_t *from, uint32_t number, struct fgv_gpu
 
 static bool is_good(const struct fgv_graph_node *head, uint32_t limit)
 {
-	if (head->reserved || head->number >= limit || head->is_disabled > 1 ||
-	    head->message_len > FGV_MESSAGE_MAX || head->before_count > head->number)
+	if (head->number >= limit || head->is_disabled > 1 || head->inside > head->number ||
+	    (head->body && !head->inside) || head->message_len > FGV_MESSAGE_MAX ||
+	    head->before_count > head->number)
 		return false;
-	return head->op == FGV_GRAPH_NO_OP ? !head->message_len : can_be_node(head->op);
+	switch (head->op) {
+	case FGV_GRAPH_NO_OP:
+		return !head->message_len;
+	case FGV_GRAPH_CHOICE:
+		return head->message_len == sizeof(struct fgv_graph_choice) && !head->is_disabled;
+	default:
+		return can_be_node(head->op);
+	}
+}
+
+static CUresult read_choice(const uint8_t *message, struct fgv_gpu_node *node)
+{
+	static const uint32_t most[] = {
+		[CU_GRAPH_COND_TYPE_IF] = 2,
+		[CU_GRAPH_COND_TYPE_WHILE] = 1,
+		[CU_GRAPH_COND_TYPE_SWITCH] = FGV_GRAPH_BODIES_MAX,
+	};
+	struct fgv_graph_choice choice;
+
+	memcpy(&choice, message, sizeof(choice));
+	if (choice.type >= FGV_ARRAY_LEN(most) || !choice.bodies ||
+	    choice.bodies > most[choice.type])
+		return CUDA_ERROR_INVALID_VALUE;
+	node->kind = FGV_GPU_NODE_CHOICE;
+	node->choice.condition = choice.condition;
+	node->choice.type = (CUgraphConditionalNodeType)choice.type;
+	node->choice.bodies = choice.bodies;
+	return CUDA_SUCCESS;
 }
 
 static CUresult read_next(struct fgv_session *session, struct fgv_graph_text *text, uint32_t limit,
@@ -334,9 +362,13 @@ static CUresult read_next(struct fgv_session *session, struct fgv_graph_text *te
 		return CUDA_ERROR_INVALID_VALUE;
 	node->before_count = head->before_count;
 	node->is_disabled = head->is_disabled;
+	node->inside = head->inside;
+	node->body = head->body;
 	status = read_before(before, head->number, node);
 	if (status != CUDA_SUCCESS || head->op == FGV_GRAPH_NO_OP)
 		return status;
+	if (head->op == FGV_GRAPH_CHOICE)
+		return read_choice(message, node);
 	request = (struct fgv_request){.op = (uint16_t)head->op};
 	return read_work(session, &request, message, head->message_len, node, kept);
 }

@@ -21,7 +21,8 @@ struct fgv_graph_kept {
 	struct fgv_object *module; /* of a kernel, with a reference */
 	uint32_t kind;		   /* as cost.h has it */
 	uint64_t amount;
-	uint64_t ends_ns; /* by who predicts */
+	uint64_t begins_ns, ends_ns; /* by who predicts */
+	uint32_t depth;		     /* of bodies that it is in */
 };
 
 /* Where in a text the reader is. */

@@ -25,18 +25,24 @@ static void charge(struct fgv_session *session, struct fgv_object *object)
 }
 
 /* Charged before it is made, for all that its text might be. */
-static CUresult build(struct fgv_session *session, const void *text, uint64_t len, uint32_t nodes,
-		      uint32_t *handle)
+static CUresult build(struct fgv_session *session, const void *text, uint64_t len,
+		      const struct fgv_graph_build_in *in, uint32_t *handle)
 {
-	struct fgv_object *object;
+	struct fgv_object *home = NULL, *object;
+	uint32_t nodes = in->nodes;
 	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (in->home) {
+		home = fgv_session_lookup(session, FGV_KIND_GRAPH, in->home);
+		if (!home)
+			return CUDA_ERROR_INVALID_HANDLE;
+	}
 	if (nodes <= FGV_GRAPH_NODES_MAX && len <= FGV_GRAPH_TEXT_MAX)
 		status = fgv_session_add(session, FGV_KIND_GRAPH, price(session, nodes, len),
 					 &object);
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = fgv_graph_make(session, text, len, nodes, &object->graph);
+	status = fgv_graph_make(session, home, text, len, nodes, &object->graph);
 	if (status != CUDA_SUCCESS) {
 		fgv_session_abandon(session, object);
 		return status;
@@ -54,10 +60,10 @@ static CUresult build_of_parts(struct fgv_session *session, uint32_t lane,
 	CUresult status;
 
 	if (!in->offset)
-		return build(session, in->text, in->text_len, in->nodes, handle);
+		return build(session, in->text, in->text_len, in, handle);
 	status = fgv_graphs_add_part(&session->graphs, lane, in->offset, in->text, in->text_len);
 	if (status == CUDA_SUCCESS)
-		status = build(session, parts->bytes, parts->len, in->nodes, handle);
+		status = build(session, parts->bytes, parts->len, in, handle);
 	fgv_graphs_drop_parts(&session->graphs, lane);
 	return status;
 }
@@ -71,6 +77,44 @@ CUresult fgv_do_graph_build(struct fgv_session *session, struct fgv_request *req
 	if (status == CUDA_SUCCESS)
 		out->refused = build_of_parts(session, request->lane, in, &out->graph);
 	return status;
+}
+
+CUresult fgv_do_graph_home(struct fgv_session *session, struct fgv_request *request,
+			   struct fgv_graph_home_out *out)
+{
+	struct fgv_object *object;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status == CUDA_SUCCESS)
+		status = fgv_session_add(session, FGV_KIND_GRAPH, price(session, 0, 0), &object);
+	if (status != CUDA_SUCCESS)
+		return status;
+	status = fgv_graph_make_home(session, &object->graph);
+	if (status != CUDA_SUCCESS)
+		fgv_session_abandon(session, object);
+	else
+		out->home = object->handle;
+	return status;
+}
+
+/* Charged as a node of a graph that does nothing. */
+CUresult fgv_do_graph_condition(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_graph_condition_in *in,
+				struct fgv_graph_condition_out *out)
+{
+	struct fgv_graph *home = in->home->graph;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!home->conditions)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (fgv_quota_charge(&session->quota, &in->home->charge,
+			     price(session, home->conditions_count + 1, 0)) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return fgv_graph_add_condition(session, home, in->value, in->flags, &out->condition);
 }
 
 CUresult fgv_do_graph_update(struct fgv_session *session, struct fgv_request *request,

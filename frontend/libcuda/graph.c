@@ -4,6 +4,7 @@
  */
 #include "frontend/cuda/graph/graph.h"
 
+#include "frontend/cuda/graph/condition.h"
 #include "frontend/cuda/graph/node.h"
 #include "frontend/cuda/graph/user_object.h"
 #include "frontend/cuda/memory/graph_memory.h"
@@ -22,6 +23,17 @@ FGV_EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 FGV_EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	return FGV_CALL_ANYWHERE(fgv_graph_clone(phGraphClone, originalGraph));
+}
+
+/* All work of a process is in one context. */
+FGV_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
+						   CUgraph hGraph, CUcontext ctx,
+						   unsigned int defaultLaunchValue,
+						   unsigned int flags)
+{
+	(void)ctx;
+	return FGV_CALL_ANYWHERE(
+		fgv_condition_create(pHandle_out, hGraph, defaultLaunchValue, flags));
 }
 
 FGV_EXPORT CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags)

@@ -3,6 +3,7 @@
  */
 #include "frontend/cuda/graph/graph.h"
 
+#include "frontend/cuda/graph/condition.h"
 #include "frontend/cuda/graph/exec.h"
 #include "frontend/cuda/graph/node.h"
 #include "frontend/cuda/graph/user_object.h"
@@ -44,6 +45,21 @@ FGV_EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *pat
 					      unsigned int flags)
 {
 	return FGV_RESULT(fgv_graph_print_dot(graph, path, flags));
+}
+
+FGV_EXPORT cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *pHandle_out,
+							cudaGraph_t graph,
+							unsigned int defaultLaunchValue,
+							unsigned int flags)
+{
+	CUgraphConditionalHandle condition;
+	CUresult res = pHandle_out
+			       ? fgv_condition_create(&condition, graph, defaultLaunchValue, flags)
+			       : CUDA_ERROR_INVALID_VALUE;
+
+	if (!res)
+		*pHandle_out = condition;
+	return FGV_RESULT(res);
 }
 
 /* --- Nodes and edges ----------------------------------------------------------------------- */

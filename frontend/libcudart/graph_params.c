@@ -19,6 +19,8 @@ _Static_assert(sizeof(struct cudaGraphNodeParams) == sizeof(CUgraphNodeParams) &
 			       sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) &&
 		       offsetof(struct cudaMemsetParamsV2, height) ==
 			       offsetof(CUDA_MEMSET_NODE_PARAMS_v2, height) &&
+		       offsetof(struct cudaGraphNodeParams, conditional.phGraph_out) ==
+			       offsetof(CUgraphNodeParams, conditional.phGraph_out) &&
 		       (int)cudaGraphNodeTypeConditional == CU_GRAPH_NODE_TYPE_CONDITIONAL,
 	       "parameters of nodes");
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges");
@@ -117,6 +119,8 @@ cudaError_t fgv_params_add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaG
 						count, &converted));
 	if (!error && params->type == cudaGraphNodeTypeMemAlloc)
 		params->alloc.dptr = (void *)(uintptr_t)converted.alloc.dptr;
+	if (!error && params->type == cudaGraphNodeTypeConditional)
+		params->conditional.phGraph_out = converted.conditional.phGraph_out;
 	return error;
 }
 

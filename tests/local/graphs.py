@@ -10,6 +10,7 @@ WAYS = {
     "graphs": {"host", "pageable", "event"},
     "capture": {"host", "pageable"},
     "capture_edges": {"host"},
+    "conditional": {"host"},
     "graph_cuts": {"function", "pageable", "cut"},
     "graph_edges": {"host"},
     "graph_memory": {"host"},

@@ -74,6 +74,24 @@ CUresult fgv_do_graph_build(struct fgv_session *session, struct fgv_request *req
 	return CUDA_SUCCESS;
 }
 
+CUresult fgv_do_graph_home(struct fgv_session *session, struct fgv_request *request,
+			   struct fgv_graph_home_out *out)
+{
+	UNUSED;
+	host.objects[host.object_count].kind = FGV_KIND_GRAPH + 1;
+	out->home = host.object_count++;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_graph_condition(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_graph_condition_in *in,
+				struct fgv_graph_condition_out *out)
+{
+	UNUSED;
+	out->condition = in->value + 1000;
+	return CUDA_SUCCESS;
+}
+
 static struct kept_graph *graph_of(const struct fgv_object *object)
 {
 	return &graphs[object - host.objects];
@@ -94,7 +112,8 @@ static CUresult run(struct fgv_session *session, const struct kept_node *node, u
 	uint32_t reply_len;
 	CUresult status;
 
-	if (node->head.op == FGV_GRAPH_NO_OP || node->head.is_disabled)
+	if (node->head.op == FGV_GRAPH_NO_OP || node->head.op == FGV_GRAPH_CHOICE ||
+	    node->head.is_disabled)
 		return CUDA_SUCCESS;
 	memcpy((uint8_t *)node->message + fgv_op_infos[request.op].stream_off, &stream,
 	       sizeof(stream));

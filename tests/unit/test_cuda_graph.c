@@ -15,7 +15,8 @@ static struct {
 	CUgraphNodeParams nodes[NODES], changed;
 	CUgraphNode before[NODES][2];
 	size_t before_count[NODES];
-	unsigned added, sets, enables, launches, execs_destroyed, graphs_destroyed;
+	unsigned added, sets, enables, launches, execs_destroyed, graphs_destroyed, nodes_destroyed;
+	CUgraph in[NODES], bodies[2];
 	unsigned is_enabled;
 	CUgraphNode set_node;
 	CUlaunchAttributeID attributes[NODES];
@@ -42,8 +43,10 @@ static CUresult graph_create(CUgraph *made, unsigned flags)
 static CUresult add_node(CUgraphNode *node, CUgraph to, const CUgraphNode *before,
 			 const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *how)
 {
-	ck_assert_ptr_eq(to, &said);
 	ck_assert_ptr_null(edges);
+	said.in[said.added] = to;
+	if (how->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		how->conditional.phGraph_out = said.bodies;
 	said.nodes[said.added] = *how;
 	said.before_count[said.added] = count;
 	for (size_t i = 0; i < count; i++)
@@ -109,6 +112,22 @@ static CUresult graph_destroy(CUgraph of)
 	return CUDA_SUCCESS;
 }
 
+static CUresult destroy_node(CUgraphNode node)
+{
+	(void)node;
+	said.nodes_destroyed++;
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_condition(CUgraphConditionalHandle *condition, CUgraph in, CUcontext context,
+			      unsigned value, unsigned flags)
+{
+	ck_assert_ptr_eq(in, &said);
+	ck_assert_ptr_eq(context, &driver);
+	*condition = value + flags;
+	return CUDA_SUCCESS;
+}
+
 static CUresult set_function(CUfunction function, CUfunction_attribute attribute, int value)
 {
 	(void)function;
@@ -150,6 +169,8 @@ static void setup(void)
 		.graph_launch = launch,
 		.graph_exec_destroy = exec_destroy,
 		.graph_destroy = graph_destroy,
+		.graph_destroy_node = destroy_node,
+		.graph_condition = add_condition,
 		.function_set_attribute = set_function,
 	};
 	cuda = (struct cuda){.base.ops = &fgv_gpu_cuda, .driver = &driver};
@@ -180,6 +201,8 @@ START_TEST(each_node_is_the_drivers)
 {
 	make();
 	ck_assert_uint_eq(said.added, NODES);
+	for (int i = 0; i < NODES; i++)
+		ck_assert_ptr_eq(said.in[i], (CUgraph)&said);
 	ck_assert_uint_eq(said.nodes[0].type, CU_GRAPH_NODE_TYPE_MEMSET);
 	ck_assert_uint_eq(said.nodes[0].memset.dst, 0x1000);
 	ck_assert_uint_eq(said.nodes[0].memset.width, 16);
@@ -272,6 +295,54 @@ START_TEST(what_is_refused_leaves_nothing)
 }
 END_TEST
 
+/* What is in its bodies is added there; all else leaves the home, and that stays. */
+START_TEST(choices_are_at_home)
+{
+	struct fgv_gpu_home *home;
+	uint64_t condition;
+
+	said.bodies[0] = (CUgraph)&nodes[0];
+	said.bodies[1] = (CUgraph)&nodes[1];
+	ck_assert_uint_eq(fgv_gpu_cuda.home_create(&cuda.base, &home), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_gpu_cuda.home_condition(&cuda.base, home, 41,
+						      CU_GRAPH_COND_ASSIGN_DEFAULT, &condition),
+			  CUDA_SUCCESS);
+	ck_assert_uint_eq(condition, 42);
+	nodes[1].kind = FGV_GPU_NODE_CHOICE;
+	nodes[1].choice.condition = condition;
+	nodes[1].choice.type = CU_GRAPH_COND_TYPE_SWITCH;
+	nodes[1].choice.bodies = 2;
+	nodes[2].before_count = 0;
+	nodes[2].inside = 2;
+	nodes[3].before_count = 0;
+	nodes[3].inside = 2;
+	nodes[3].body = 1;
+	for (unsigned i = 1; i < 3; i++) {
+		said.added = 0;
+		ck_assert_uint_eq(
+			fgv_gpu_cuda.graph_create_in(&cuda.base, home, nodes, NODES, &graph),
+			CUDA_SUCCESS);
+		ck_assert_ptr_eq(said.in[0], (CUgraph)&said);
+		ck_assert_ptr_eq(said.in[1], (CUgraph)&said);
+		ck_assert_ptr_eq(said.in[2], said.bodies[0]);
+		ck_assert_ptr_eq(said.in[3], said.bodies[1]);
+		ck_assert_uint_eq(said.nodes[1].conditional.handle, 42);
+		ck_assert_uint_eq(said.nodes[1].conditional.size, 2);
+		ck_assert_ptr_eq(said.nodes[1].conditional.ctx, &driver);
+		nodes[3].kernel.grid[0]++;
+		ck_assert_uint_eq(update(3), CUDA_SUCCESS);
+		ck_assert_uint_ne(update(1), CUDA_SUCCESS);
+		ck_assert_uint_eq(fgv_gpu_cuda.graph_destroy(&cuda.base, graph), CUDA_SUCCESS);
+		graph = NULL;
+		ck_assert_uint_eq(said.nodes_destroyed, 2 * i);
+		ck_assert_uint_eq(said.execs_destroyed, i);
+		ck_assert_uint_eq(said.graphs_destroyed, 0);
+	}
+	ck_assert_uint_eq(fgv_gpu_cuda.home_destroy(&cuda.base, home), CUDA_SUCCESS);
+	ck_assert_uint_eq(said.graphs_destroyed, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cuda_graph");
@@ -286,6 +357,7 @@ int main(void)
 	tcase_add_test(tests, disabled_nodes_are_switched_off);
 	tcase_add_test(tests, a_launch_is_work_in_its_stream);
 	tcase_add_test(tests, what_is_refused_leaves_nothing);
+	tcase_add_test(tests, choices_are_at_home);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

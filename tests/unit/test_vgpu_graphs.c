@@ -73,15 +73,20 @@ START_TEST(follows_changes)
 	graphs_put_launch(add, 1, 1, 0);
 	graph = graphs_must_build();
 	graphs_post_launch(graph, 0);
-	graphs_put_as((struct fgv_graph_node){1, FGV_OP_LAUNCH, sizeof(launch), 0, 0, 0}, &launch,
-		      -1, -1);
+	graphs_put_as((struct fgv_graph_node){.number = 1,
+					      .op = FGV_OP_LAUNCH,
+					      .message_len = sizeof(launch)},
+		      &launch, -1, -1);
 	graphs_post_update(graph);
 	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
 	ck_assert_uint_eq(graphs.data[0], 6);
 	graphs_must_run(graph);
 	ck_assert_uint_eq(graphs.data[0], 25);
-	graphs_put_as((struct fgv_graph_node){1, FGV_OP_LAUNCH, sizeof(launch), 0, 1, 0}, &launch,
-		      -1, -1);
+	graphs_put_as((struct fgv_graph_node){.number = 1,
+					      .op = FGV_OP_LAUNCH,
+					      .message_len = sizeof(launch),
+					      .is_disabled = 1},
+		      &launch, -1, -1);
 	graphs_post_update(graph);
 	graphs_must_run(graph);
 	ck_assert_uint_eq(graphs.data[0], 0);

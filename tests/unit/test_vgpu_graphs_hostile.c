@@ -42,7 +42,7 @@ static uint32_t write_wrong(int how)
 		head.number = 1;
 		break;
 	case 5:
-		head.reserved = 1;
+		head.inside = 1; /* itself */
 		break;
 	case 6:
 		head.is_disabled = 2;

@@ -15,6 +15,7 @@ void graphs_setup(void)
 	ck_assert_uint_eq(vgpu_host_map(&graphs.vgpu, VGPU_SHARED_ADDRESS, DATA_OFF, DATA_LEN),
 			  CUDA_SUCCESS);
 	graphs.text.len = graphs.text.nodes = 0;
+	graphs.home = 0;
 }
 
 void graphs_teardown(void)
@@ -109,7 +110,8 @@ void graphs_put_launch(uint32_t function, uint32_t count, uint32_t more, int fir
 
 uint32_t graphs_build_of(uint32_t nodes, uint64_t offset, uint32_t len, uint32_t *graph)
 {
-	struct fgv_graph_build_request head = {.offset = offset, .nodes = nodes};
+	struct fgv_graph_build_request head = {
+		.offset = offset, .nodes = nodes, .home = graphs.home};
 	static uint8_t message[sizeof(head) + FGV_DATA_MAX];
 	struct fgv_graph_build_reply reply = {0};
 

@@ -13,6 +13,7 @@
 extern struct graphs {
 	struct vgpu vgpu;
 	volatile uint32_t *data; /* what the GPU has at VGPU_SHARED_ADDRESS */
+	uint32_t home;		 /* of what is built; 0: none */
 	/* A text that is being written. */
 	struct {
 		uint8_t bytes[FGV_DATA_MAX];

@@ -8,6 +8,7 @@
 #include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/graph/exec_host.h"
+#include "frontend/cuda/graph/home.h"
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/hostmem.h"
@@ -22,6 +23,7 @@
 static void give_back(struct fgv_lane *lane)
 {
 	fgv_exec_host_drain(lane);
+	fgv_home_drain(lane);
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
 	fgv_own_drain(lane);

@@ -16,7 +16,9 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
+#include "frontend/cuda/graph/choice.h"
 #include "frontend/cuda/graph/exec_host.h"
+#include "frontend/cuda/graph/home.h"
 #include "frontend/cuda/stream/event.h"
 #include "frontend/cuda/stream/host_func.h"
 #include "frontend/cuda/stream/stream.h"
@@ -105,10 +107,13 @@ static CUresult build(struct fgv_exec *exec)
 
 static CUresult prepare(struct fgv_exec *exec, struct fgv_graph *graph)
 {
-	CUresult res = fgv_graph_copy(graph, false, &exec->graph);
+	CUresult res = fgv_choice_check(graph);
 
+	if (!res)
+		res = fgv_graph_copy(graph, false, &exec->graph);
 	if (res)
 		return res;
+	exec->graph->home = fgv_home_get(graph->home);
 	exec->order = calloc(fgv_graph_count_all(exec->graph) + 1, sizeof(struct fgv_node *));
 	res = exec->order ? append(exec, exec->graph) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (res)
@@ -133,7 +138,7 @@ CUresult fgv_exec_create(CUgraphExec *name, CUgraph graph, unsigned long long fl
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return FGV_UNSUPPORTED("launches of graphs by the device");
-	if (found->executables && fgv_graph_has_memory(found))
+	if (found->executables && (fgv_graph_has_memory(found) || found->home))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	exec = calloc(1, sizeof(*exec));
 	if (!exec)

@@ -13,7 +13,8 @@
 
 /*
  * @flags: of CUgraphInstantiate_flags. CUDA_ERROR_NOT_SUPPORTED for launches by the device, and for
- * a second one of a graph that allocates or frees memory.
+ * a second one of a graph that allocates or frees memory or has conditions, and where a loop can't
+ * be interrupted.
  */
 CUresult fgv_exec_create(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
 CUresult fgv_exec_destroy(CUgraphExec exec);

@@ -22,6 +22,8 @@ static uint32_t list(struct fgv_graph *graph, struct fgv_node **nodes)
 		nodes[count++] = each;
 		if (each->work.child)
 			count += list(each->work.child, nodes + count);
+		for (uint32_t i = 0; each->work.bodies && i < each->work.bodies->count; i++)
+			count += list(each->work.bodies->graphs[i], nodes + count);
 	}
 	return count;
 }

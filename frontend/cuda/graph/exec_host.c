@@ -9,8 +9,11 @@
 #include "api/gpu_guest.h"
 #include "api/wire.h"
 #include "common/log.h"
+#include "frontend/client/sync.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/exec_text.h"
 #include "frontend/cuda/graph/exec_way.h"
+#include "frontend/cuda/graph/home.h"
 
 /* Changes are sent in such pieces, so that the host is at the first while more are written. */
 #define PIECE_BYTES (8u * 1024)
@@ -85,9 +88,9 @@ static struct fgv_node *take_changed(struct fgv_exec *exec)
 /* --- Building ------------------------------------------------------------------ */
 
 /* In pieces that fit into a message, of which the last is the call. */
-static CUresult send(struct fgv_lane *lane, const struct fgv_exec_part *text, uint32_t *graph)
+static CUresult send(struct fgv_lane *lane, const struct fgv_exec_part *text, uint32_t home,
+		     uint32_t *graph, uint32_t *refused)
 {
-	uint32_t refused = 0;
 	CUresult res = CUDA_SUCCESS;
 	size_t at = 0;
 
@@ -95,12 +98,8 @@ static CUresult send(struct fgv_lane *lane, const struct fgv_exec_part *text, ui
 		res = fgv_post_graph_part(lane, at, text->bytes + at, FGV_DATA_MAX);
 	if (res)
 		return res;
-	res = fgv_call_graph_build(lane, at, text->count, text->bytes + at,
-				   (uint32_t)(text->len - at), graph, &refused);
-	if (!res && refused)
-		fgv_debug("a graph of %u nodes is launched node by node: the host refuses it, %u",
-			  text->count, refused);
-	return res;
+	return fgv_call_graph_build(lane, at, text->count, home, text->bytes + at,
+				    (uint32_t)(text->len - at), graph, refused);
 }
 
 /* The nodes part by part, each part's in the order that they had. */
@@ -145,14 +144,37 @@ static CUresult make_launches(struct fgv_exec *exec, const struct fgv_exec_text 
 static CUresult build_launch(struct fgv_lane *lane, struct fgv_exec *exec,
 			     const struct fgv_exec_part *text, struct fgv_exec_launch *launch)
 {
-	uint32_t graph = 0;
-	CUresult res = send(lane, text, &graph);
+	uint32_t graph = 0, refused = 0;
+	CUresult res = send(lane, text, 0, &graph, &refused);
 
 	if (graph)
 		keep(exec, launch, graph);
 	else
 		launch->is_refused = true;
+	if (!res && refused)
+		fgv_debug("a graph of %u nodes is launched node by node: the host refuses it, %u",
+			  text->count, refused);
 	return res;
+}
+
+/* There is no other way for it. An earlier one may still be there, behind work that waits. */
+static CUresult build_at_home(struct fgv_lane *lane, struct fgv_exec *exec,
+			      const struct fgv_exec_part *text, struct fgv_exec_launch *launch)
+{
+	uint32_t home = fgv_home_handle(exec->graph->home), graph = 0, refused = 0;
+	CUresult res = send(lane, text, home, &graph, &refused);
+
+	if (!res && refused == CUDA_ERROR_NOT_SUPPORTED)
+		res = fgv_sync_device(lane);
+	if (!res && refused == CUDA_ERROR_NOT_SUPPORTED)
+		res = send(lane, text, home, &graph, &refused);
+	if (graph)
+		keep(exec, launch, graph);
+	if (res || !refused)
+		return res;
+	return refused == CUDA_ERROR_NOT_SUPPORTED
+		       ? FGV_UNSUPPORTED("conditional nodes that this host's GPU can't interrupt")
+		       : (CUresult)refused;
 }
 
 static CUresult build_launches(struct fgv_lane *lane, struct fgv_exec *exec,
@@ -161,7 +183,9 @@ static CUresult build_launches(struct fgv_lane *lane, struct fgv_exec *exec,
 	CUresult res = CUDA_SUCCESS;
 
 	for (uint32_t i = 0; i < text->count && !res; i++) {
-		if (!text->is_cut || text->parts[i].work >= WORTH_NODES)
+		if (text->has_choices && i == text->choices_part)
+			res = build_at_home(lane, exec, &text->parts[i], &exec->host.launches[i]);
+		else if (!text->is_cut || text->parts[i].work >= WORTH_NODES)
 			res = build_launch(lane, exec, &text->parts[i], &exec->host.launches[i]);
 	}
 	return res;

@@ -13,9 +13,12 @@
 
 #include "api/gpu_wire.h"
 #include "common/util.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/exec_way.h"
 
-/* Where the nodes of a child graph find the one that they wait for. */
+#define NO_NUMBER UINT32_MAX /* nothing to wait for */
+
+/* Where the nodes of a child graph, or of a body, find the one that they wait for. */
 struct entry {
 	uint32_t part, number;
 };
@@ -66,6 +69,26 @@ static void append(struct fgv_exec_part *text, const void *from, size_t len)
 	text->len += padded;
 }
 
+/* As @head says, but for where it is. */
+static CUresult put_as(struct fgv_exec_part *text, struct fgv_graph_node head,
+		       const uint32_t *before, const void *message)
+{
+	size_t before_len = head.before_count * sizeof(*before);
+	CUresult res = make_room(text, sizeof(head) + fgv_align_up(before_len, 8) +
+					       fgv_align_up(head.message_len, 8));
+
+	if (res)
+		return res;
+	head.inside = text->inside;
+	head.body = text->body;
+	append(text, &head, sizeof(head));
+	append(text, before, before_len);
+	append(text, message, head.message_len);
+	text->count++;
+	text->work += head.op != FGV_GRAPH_NO_OP;
+	return CUDA_SUCCESS;
+}
+
 /* @record NULL: a node that does nothing. It waits for @before. */
 static CUresult put(struct fgv_exec_part *text, uint32_t number, const struct fgv_record *record,
 		    bool is_disabled, const uint32_t *before, uint32_t before_count)
@@ -77,18 +100,8 @@ static CUresult put(struct fgv_exec_part *text, uint32_t number, const struct fg
 		.before_count = before_count,
 		.is_disabled = is_disabled,
 	};
-	size_t before_len = before_count * sizeof(*before);
-	CUresult res = make_room(text, sizeof(head) + fgv_align_up(before_len, 8) +
-					       fgv_align_up(head.message_len, 8));
 
-	if (res)
-		return res;
-	append(text, &head, sizeof(head));
-	append(text, before, before_len);
-	append(text, record ? record->message : NULL, head.message_len);
-	text->count++;
-	text->work += record != NULL;
-	return CUDA_SUCCESS;
+	return put_as(text, head, before, record ? record->message : NULL);
 }
 
 /* --- Parts --------------------------------------------------------------------- */
@@ -122,7 +135,7 @@ static uint32_t first_part_of(const struct fgv_node *node, const struct entry *e
 /* The first of its side from @part on, where there is room for what it moves. */
 static uint32_t part_of(const struct fgv_exec_text *text, struct fgv_node *node, uint32_t part)
 {
-	if (!text->is_cut)
+	if (!text->is_cut || (part < text->count && text->parts[part].inside))
 		return part;
 	switch (fgv_exec_side_of(node)) {
 	case FGV_EXEC_ANY:
@@ -159,7 +172,7 @@ static uint32_t list_before(const struct fgv_node *node, uint32_t part, const st
 		if (node->before[i]->part == part)
 			numbers[count++] = node->before[i]->last;
 	}
-	if (!node->before_count && entry && entry->part == part)
+	if (!node->before_count && entry && entry->part == part && entry->number != NO_NUMBER)
 		numbers[count++] = entry->number;
 	return count;
 }
@@ -246,6 +259,59 @@ static CUresult put_child(struct fgv_exec_text *text, struct fgv_node *node, uin
 	return res ? res : put_end(text, node, &entry);
 }
 
+static CUresult write_choice(struct fgv_exec_part *part, struct fgv_node *node,
+			     const uint32_t *before, uint32_t before_count)
+{
+	const CUDA_CONDITIONAL_NODE_PARAMS *params = &node->work.params.conditional;
+	const struct fgv_graph_choice choice = {
+		.condition = params->handle,
+		.type = params->type,
+		.bodies = params->size,
+	};
+	const struct fgv_graph_node head = {
+		.number = part->count,
+		.op = FGV_GRAPH_CHOICE,
+		.message_len = sizeof(choice),
+		.before_count = before_count,
+	};
+
+	node->first = node->last = part->count;
+	return put_as(part, head, before, &choice);
+}
+
+/* Its nodes are in the same part, which no other part is begun for meanwhile. */
+static CUresult put_bodies(struct fgv_exec_text *text, struct fgv_node *node, uint32_t number)
+{
+	const struct entry entry = {number, NO_NUMBER};
+	uint32_t outer = text->parts[number].inside;
+	uint16_t outer_body = text->parts[number].body;
+	CUresult res = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < node->work.bodies->count && !res; i++) {
+		text->parts[number].inside = node->first + 1;
+		text->parts[number].body = (uint16_t)i;
+		res = put_graph(text, node->work.bodies->graphs[i], &entry);
+	}
+	text->parts[number].inside = outer;
+	text->parts[number].body = outer_body;
+	return res;
+}
+
+/* All choices are one graph's, as their conditions have one home. */
+static CUresult put_choice(struct fgv_exec_text *text, struct fgv_node *node, uint32_t number,
+			   const uint32_t *before, uint32_t before_count)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (text->has_choices && text->choices_part != number)
+		return FGV_UNSUPPORTED("conditional nodes before and behind functions or events");
+	text->has_choices = true;
+	text->choices_part = number;
+	if (!text->is_dry)
+		res = write_choice(&text->parts[number], node, before, before_count);
+	return res ? res : put_bodies(text, node, number);
+}
+
 static CUresult put_node(struct fgv_exec_text *text, struct fgv_node *node,
 			 const struct entry *entry, uint32_t *before)
 {
@@ -259,6 +325,8 @@ static CUresult put_node(struct fgv_exec_text *text, struct fgv_node *node,
 		return res;
 	node->part = part;
 	count = list_before(node, part, entry, before);
+	if (node->work.bodies)
+		return put_choice(text, node, part, before, count);
 	return node->work.child ? put_child(text, node, part, before, count)
 				: put_records(text, node, part, before, count);
 }
@@ -295,7 +363,7 @@ static CUresult count_parts(struct fgv_exec_text *text, struct fgv_graph *graph,
 	res = put_graph(text, graph, NULL);
 	*count = text->count;
 	drop_parts(text);
-	text->is_dry = false;
+	text->is_dry = text->has_choices = false;
 	return res;
 }
 

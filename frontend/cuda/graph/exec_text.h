@@ -20,6 +20,9 @@ struct fgv_exec_part {
 	uint32_t count; /* of nodes in the text */
 	uint32_t work;	/* of them, those that do something */
 	uint64_t moved; /* bytes, by copies and fills */
+	/* Where what is written is: as struct fgv_graph_node has it. */
+	uint32_t inside;
+	uint16_t body;
 };
 
 /* All zero: an empty one. */
@@ -29,6 +32,8 @@ struct fgv_exec_text {
 	bool is_cut;
 	bool is_dry;		  /* nothing is written */
 	bool starts_with_program; /* the first part is the program's */
+	bool has_choices;
+	uint32_t choices_part; /* in which all of them are */
 };
 
 static inline bool fgv_exec_text_is_program(const struct fgv_exec_text *text, uint32_t part)

@@ -86,11 +86,14 @@ static enum fgv_stats_graph way_of_node(struct fgv_node *node)
 enum fgv_exec_side fgv_exec_side_of(struct fgv_node *node)
 {
 	node->moved = 0;
+	if (node->work.bodies)
+		return FGV_EXEC_HOST;
 	if (!node->work.records)
 		return FGV_EXEC_ANY;
 	return way_of_node(node) == FGV_STATS_GRAPH_HOST ? FGV_EXEC_HOST : FGV_EXEC_PROGRAM;
 }
 
+/* Bodies have only what is for the host (choice.h); what they move is theirs. */
 static enum fgv_stats_graph way_of_graph(struct fgv_graph *graph, uint64_t *moved)
 {
 	enum fgv_stats_graph way = FGV_STATS_GRAPH_HOST;

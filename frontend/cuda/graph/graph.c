@@ -8,6 +8,7 @@
 
 #include "frontend/client/lane.h"
 #include "frontend/cuda/graph/graph_priv.h"
+#include "frontend/cuda/graph/home.h"
 #include "frontend/cuda/memory/graph_memory.h"
 
 struct fgv_graph *fgv_graph_make(bool named)
@@ -55,6 +56,7 @@ void fgv_graph_free(struct fgv_graph *graph)
 		free_node(node);
 	}
 	fgv_held_release(graph->held);
+	fgv_home_put(graph->home);
 	free(graph);
 }
 
@@ -284,13 +286,26 @@ bool fgv_graph_has_memory(const struct fgv_graph *graph)
 	return false;
 }
 
+bool fgv_graph_has_choices(const struct fgv_graph *graph)
+{
+	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		if (each->work.bodies)
+			return true;
+	}
+	return graph->home;
+}
+
 uint32_t fgv_graph_count_all(const struct fgv_graph *graph)
 {
 	uint32_t count = graph->count;
 
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		const struct fgv_bodies *bodies = each->work.bodies;
+
 		if (each->work.child)
 			count += fgv_graph_count_all(each->work.child);
+		for (uint32_t i = 0; bodies && i < bodies->count; i++)
+			count += fgv_graph_count_all(bodies->graphs[i]);
 	}
 	return count;
 }
@@ -341,7 +356,7 @@ CUresult fgv_graph_clone(CUgraph *clone, CUgraph original)
 
 	if (!clone || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_graph_has_memory(graph))
+	if (fgv_graph_has_memory(graph) || fgv_graph_has_choices(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	res = fgv_graph_copy(graph, true, &copy);
 	if (!res)

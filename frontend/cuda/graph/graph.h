@@ -15,7 +15,7 @@
 /* @flags: none are known. */
 CUresult fgv_graph_create(CUgraph *graph, unsigned flags);
 CUresult fgv_graph_destroy(CUgraph graph);
-/* CUDA_ERROR_NOT_SUPPORTED for a graph that allocates or frees memory. */
+/* CUDA_ERROR_NOT_SUPPORTED for a graph that allocates or frees memory, or has conditions. */
 CUresult fgv_graph_clone(CUgraph *clone, CUgraph original);
 
 /* As text for Graphviz. @flags: of CUgraphDebugDot_flags. CUDA_ERROR_OPERATING_SYSTEM. */

@@ -19,12 +19,24 @@
 
 struct fgv_graph;
 struct fgv_graph_memory;
+struct fgv_home;
+
+/* What a choice chooses from (choice.h). */
+struct fgv_bodies {
+	uint32_t count;
+	struct fgv_graph **graphs;
+	CUgraph *names; /* as the program was told them */
+	/* Of what the program made, with a reference; NULL: it is a copy. */
+	struct fgv_home *home;
+	uint64_t condition;
+};
 
 /* What a node does, and the parameters that the program gave for it. */
 struct fgv_work {
 	CUgraphNodeParams params; /* of a kernel, without its arguments */
 	struct fgv_record *records;
 	struct fgv_graph *child;	  /* the node's own */
+	struct fgv_bodies *bodies;	  /* the same */
 	struct fgv_attributes attributes; /* of a kernel */
 	struct fgv_graph_memory *memory;  /* that it allocates or frees, with a reference */
 };
@@ -56,8 +68,11 @@ struct fgv_graph {
 	struct fgv_held *held; /* objects of the program's that it keeps */
 	uint32_t count;
 	uint32_t executables; /* made of it and not destroyed */
-	bool is_child;	      /* a node's own: not for the program to destroy */
-	bool is_moved;	      /* given to that node by the program */
+	struct fgv_graph
+		*within;       /* the graph of the choice that it is a body of; NULL: it is none */
+	struct fgv_home *home; /* of its conditions, with a reference; NULL: it has none */
+	bool is_child;	       /* a node's own: not for the program to destroy */
+	bool is_moved;	       /* given to that node by the program */
 };
 
 /* @named: the program gets handles for it and for its nodes. NULL: no memory. */
@@ -97,7 +112,10 @@ const CUgraphEdgeData *fgv_node_edge(const struct fgv_node *node, const struct f
  */
 bool fgv_graph_has_memory(const struct fgv_graph *graph);
 
-/* How many nodes it has, with those of its child graphs. */
+/* Whether there are conditions, or nodes that choose by them. There is no copy of such a graph. */
+bool fgv_graph_has_choices(const struct fgv_graph *graph);
+
+/* How many nodes it has, with those of its child graphs and bodies. */
 uint32_t fgv_graph_count_all(const struct fgv_graph *graph);
 
 /* Such a graph is gone: memory that only it needed goes now, or at the next opportunity. */

@@ -110,8 +110,11 @@ static CUresult make_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *params, struct fg
 	if (!found || (unsigned)params->ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
-		return fgv_graph_has_memory(found) ? CUDA_ERROR_NOT_SUPPORTED
-						   : fgv_work_copy_child(found, &work->child);
+		return fgv_graph_has_memory(found) || fgv_graph_has_choices(found)
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : fgv_work_copy_child(found, &work->child);
+	if (fgv_graph_has_choices(found))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (found->is_child || found->executables)
 		return CUDA_ERROR_INVALID_VALUE;
 	found->is_child = found->is_moved = true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "frontend/cuda/graph/alloc.h"
+#include "frontend/cuda/graph/choice.h"
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/memory/graph_memory.h"
 
@@ -59,6 +60,8 @@ static CUresult make(struct fgv_graph *graph, struct fgv_node *const *before, si
 	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
 	bool is_alloc = params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return fgv_choice_make(graph, params, work);
 	if (!is_alloc && params->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
 		return is_circle(graph, params) ? CUDA_ERROR_INVALID_VALUE
 						: fgv_work_make(params, &attributes, work);
@@ -120,6 +123,8 @@ static CUresult add_after(struct fgv_graph *graph, struct fgv_node *const *befor
 	fgv_node_note_memory(node);
 	if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		params->alloc.dptr = node->work.params.alloc.dptr;
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		params->conditional.phGraph_out = node->work.params.conditional.phGraph_out;
 	*name = node->name;
 	return CUDA_SUCCESS;
 }

@@ -15,7 +15,7 @@
 
 /*
  * A new node of @graph that waits for the @count nodes @before as @edges say; NULL: ordinarily.
- * The address of an allocation is written to @params.
+ * The address of an allocation is written to @params, and so are the bodies of a choice.
  */
 CUresult fgv_node_add(CUgraphNode *node, CUgraph graph, const CUgraphNode *before,
 		      const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params);

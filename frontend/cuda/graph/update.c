@@ -18,6 +18,23 @@ static bool refuse(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult re
 	return false;
 }
 
+/* By the same conditions: arguments of kernels have their numbers. */
+static bool choose_alike(const struct fgv_node *mine, const struct fgv_node *other,
+			 CUgraphExecUpdateResultInfo *info)
+{
+	const CUDA_CONDITIONAL_NODE_PARAMS *a = &mine->work.params.conditional;
+	const CUDA_CONDITIONAL_NODE_PARAMS *b = &other->work.params.conditional;
+
+	if (a->handle != b->handle || a->type != b->type || a->size != b->size)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
+	for (uint32_t i = 0; i < mine->work.bodies->count; i++) {
+		if (!have_same_shape(mine->work.bodies->graphs[i], other->work.bodies->graphs[i],
+				     info))
+			return false;
+	}
+	return true;
+}
+
 /* @other's twin is the node that takes its place. */
 static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
 		      CUgraphExecUpdateResultInfo *info)
@@ -34,6 +51,8 @@ static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
 	}
 	if (mine->work.memory != other->work.memory)
 		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
+	if (mine->work.bodies)
+		return choose_alike(mine, other, info);
 	return !mine->work.child || have_same_shape(mine->work.child, other->work.child, info);
 }
 
@@ -75,17 +94,21 @@ static bool are_same(const struct fgv_work *mine, const struct fgv_work *other)
 	       !memcmp(&mine->attributes, &other->attributes, sizeof(mine->attributes));
 }
 
-/* Child graphs stay, as the order has their nodes. */
+/* Child graphs and choices stay, as the order has their nodes. */
 static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 {
 	struct fgv_work work;
 	CUresult res = CUDA_SUCCESS;
 
 	for (const struct fgv_node *each = other->first; each && !res; each = each->next) {
-		if (each->work.child) {
+		const struct fgv_bodies *bodies = each->work.bodies;
+
+		if (each->work.child)
 			res = take_work(exec, each->work.child);
+		for (uint32_t i = 0; bodies && i < bodies->count && !res; i++)
+			res = take_work(exec, bodies->graphs[i]);
+		if (each->work.child || bodies)
 			continue;
-		}
 		if (are_same(&each->twin->work, &each->work))
 			continue;
 		res = fgv_work_copy(&each->work, &work);

@@ -5,6 +5,7 @@
 
 #include "api/gpu_wire.h"
 
+#include "frontend/cuda/graph/choice.h"
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/graph_memory.h"
@@ -29,6 +30,8 @@ CUresult fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy)
 	};
 	if (work->child)
 		return fgv_work_copy_child(work->child, &copy->child);
+	if (work->bodies)
+		return fgv_bodies_copy(work->bodies, &copy->bodies);
 	return fgv_records_copy(work->records, &copy->records) ? CUDA_ERROR_OUT_OF_MEMORY
 							       : CUDA_SUCCESS;
 }
@@ -37,6 +40,7 @@ void fgv_work_free(struct fgv_work *work)
 {
 	fgv_records_free(work->records);
 	fgv_graph_free(work->child);
+	fgv_bodies_free(work->bodies);
 	fgv_graph_memory_put(work->memory);
 }
 
