@@ -123,7 +123,8 @@ START_TEST(set_codes)
 }
 END_TEST
 
-/* Around what goes in a slot's first cache line, in the slot, in one message, one piece, and many. */
+/* Around what goes in a slot's first cache line, in the slot, in one message, one piece, and many.
+ */
 static const size_t lengths[] = {1,	24,    25,     88,     89,	4096,		65535,
 				 65536, 65537, 262143, 262145, 1000003, (4u << 20) - 1, 7777777};
 
@@ -263,6 +264,29 @@ START_TEST(an_address_of_the_gpu_alone)
 }
 END_TEST
 
+/* Where the device had memory this program can't have any: such an address is the device's still.
+ */
+START_TEST(an_address_that_was_freed)
+{
+	void *place = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
+	char h[16] = {0};
+
+	ck_assert_ptr_ne(place, MAP_FAILED);
+	munmap(place, 4096);
+	host_seen();
+	host.misfits[0] = (uint64_t)(uintptr_t)place;
+	host.misfit_count = 1;
+	host_seen();
+	EXPECT(cudaMalloc(&p, sizeof(h)), cudaSuccess);
+	ck_assert_ptr_eq(p, place);
+	EXPECT(cudaFree(p), cudaSuccess);
+	HOST_SET(status[FGV_OP_COPY_OUT], CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cudaMemcpy(h, p, sizeof(h), cudaMemcpyDefault), cudaErrorInvalidValue);
+	HOST_SET(status[FGV_OP_COPY_IN], CUDA_ERROR_INVALID_VALUE);
+	EXPECT(cudaMemcpy(p, h, sizeof(h), cudaMemcpyDefault), cudaErrorInvalidValue);
+}
+END_TEST
+
 START_TEST(symbols)
 {
 	char h[65] = {0}, back[64], other[4];
@@ -344,6 +368,7 @@ int main(void)
 	tcase_add_test(tests, copies_wait_for_work);
 	tcase_add_test(tests, host_to_host);
 	tcase_add_test(tests, an_address_of_the_gpu_alone);
+	tcase_add_test(tests, an_address_that_was_freed);
 	tcase_add_test(tests, symbols);
 	tcase_add_test(tests, reset_gives_everything_back);
 	suite_add_tcase(suite, tests);

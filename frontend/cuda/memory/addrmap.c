@@ -35,8 +35,10 @@ static struct {
 	uint64_t generation;	/* atomic; goes up when a range is removed */
 	uint64_t reserved_base; /* atomic, as is the length, which is written last */
 	uint64_t reserved_len;
-	struct ranges claimed; /* beside that; they do not overlap */
-} map = {.mutex = PTHREAD_MUTEX_INITIALIZER, .generation = 1};
+	struct ranges claimed;	/* beside that; they do not overlap */
+	uint64_t claimed_start; /* atomic: none of these begins before it, ... */
+	uint64_t claimed_end;	/* ... and none ends behind this */
+} map = {.mutex = PTHREAD_MUTEX_INITIALIZER, .generation = 1, .claimed_start = UINT64_MAX};
 
 /* The range found last; good while no other has been removed. */
 static __thread struct {
@@ -222,16 +224,48 @@ int fgv_addrmap_reserve(uint64_t base, uint64_t len)
 	if (!len || err)
 		return err;
 	__atomic_store_n(&map.reserved_base, base, __ATOMIC_RELAXED);
-	/* Pairs with the acquire in fgv_addrmap_is_reserved(). */
+	/* Pairs with the acquire in is_in_reserved(). */
 	__atomic_store_n(&map.reserved_len, len, __ATOMIC_RELEASE);
 	return 0;
 }
 
-bool fgv_addrmap_is_reserved(uint64_t address)
+static bool is_in_reserved(uint64_t address)
 {
+	/* Pairs with the release in fgv_addrmap_reserve(). */
 	uint64_t len = __atomic_load_n(&map.reserved_len, __ATOMIC_ACQUIRE);
 
 	return address - __atomic_load_n(&map.reserved_base, __ATOMIC_RELAXED) < len;
+}
+
+/* Most pointers of a program are far from the device's memory: no mutex for these. */
+static bool is_in_claimed(uint64_t address)
+{
+	struct range *before;
+	bool found;
+
+	if (address < __atomic_load_n(&map.claimed_start, __ATOMIC_RELAXED) ||
+	    address >= __atomic_load_n(&map.claimed_end, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&map.mutex);
+	before = find_before_locked(&map.claimed, address);
+	found = before && address - before->start < before->len;
+	pthread_mutex_unlock(&map.mutex);
+	return found;
+}
+
+bool fgv_addrmap_is_reserved(uint64_t address)
+{
+	return is_in_reserved(address) || is_in_claimed(address);
+}
+
+static void note_claimed_locked(const struct range *range)
+{
+	uint64_t end = range->start + range->len;
+
+	if (range->start < map.claimed_start)
+		__atomic_store_n(&map.claimed_start, range->start, __ATOMIC_RELAXED);
+	if (end > map.claimed_end)
+		__atomic_store_n(&map.claimed_end, end, __ATOMIC_RELAXED);
 }
 
 /* Claims [start, end) but for what is claimed already. */
@@ -257,6 +291,7 @@ static int claim_locked(uint64_t start, uint64_t end)
 			return err;
 		}
 		RB_INSERT(ranges, &map.claimed, gap);
+		note_claimed_locked(gap);
 		start += gap->len;
 	}
 	return 0;
@@ -271,7 +306,7 @@ int fgv_addrmap_claim(uint64_t start, uint64_t len)
 	static const uint64_t grains[] = {2u << 20, FGV_PAGE_BYTES};
 	int err = 0;
 
-	if (fgv_addrmap_is_reserved(start))
+	if (is_in_reserved(start))
 		return 0;
 	pthread_mutex_lock(&map.mutex);
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(grains); i++) {

@@ -82,7 +82,10 @@ static inline enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
  */
 int fgv_addrmap_reserve(uint64_t base, uint64_t len);
 
-/* Whether @address lies in a reserved range, so that it can't be a host pointer. */
+/*
+ * Whether @address lies in a range that is reserved or claimed, so that it can't be a host pointer,
+ * whatever the device has there.
+ */
 bool fgv_addrmap_is_reserved(uint64_t address);
 
 /*

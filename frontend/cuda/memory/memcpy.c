@@ -14,6 +14,7 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/copy.h"
+#include "frontend/cuda/memory/vmem.h"
 #include "frontend/cuda/stream/stream.h"
 
 struct copy {
@@ -34,11 +35,12 @@ bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *
 	*side = fgv_range_is_host(view.kind) ? FGV_SIDE_SHARED : FGV_SIDE_DEVICE;
 	if (fit != FGV_FIT_UNKNOWN)
 		return fit == FGV_FIT_INSIDE;
-	if (wanted || fgv_addrmap_is_reserved(address))
-		*ask = true;
-	else
+	if (!wanted && !fgv_addrmap_is_reserved(address)) {
 		*side = FGV_SIDE_HOST;
-	return true;
+		return true;
+	}
+	*ask = true;
+	return !fgv_vmem_is_reserved(address);
 }
 
 static CUresult find_sides(struct copy *copy, unsigned wanted)

@@ -117,6 +117,16 @@ CUresult fgv_vmem_reserve(CUdeviceptr *address, size_t bytes, size_t alignment, 
 	return CUDA_SUCCESS;
 }
 
+bool fgv_vmem_is_reserved(CUdeviceptr address)
+{
+	bool found;
+
+	pthread_mutex_lock(&vmem.mutex);
+	found = find_locked(&vmem.reservations, address);
+	pthread_mutex_unlock(&vmem.mutex);
+	return found;
+}
+
 /* Takes the range of exactly this start and length out; or NULL. */
 static struct range *take(struct ranges *ranges, uint64_t start, uint64_t len)
 {

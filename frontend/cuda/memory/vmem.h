@@ -44,6 +44,9 @@ struct fgv_vmem_view {
 /* False: nothing is mapped there. */
 bool fgv_vmem_look(CUdeviceptr address, struct fgv_vmem_view *view);
 
+/* Whether it lies in a reservation; where nothing is mapped there, nobody can use it. */
+bool fgv_vmem_is_reserved(CUdeviceptr address);
+
 /* --- Memory: vmem_memory.c --- */
 
 CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
