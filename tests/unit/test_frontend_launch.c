@@ -256,7 +256,7 @@ START_TEST(clusters)
 }
 END_TEST
 
-static int count_clusters(unsigned grid, unsigned cluster)
+static int count_clusters_of(const void *kernel, unsigned grid, unsigned cluster)
 {
 	cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension,
 					 .val.clusterDim = {cluster, 1, 1}};
@@ -266,8 +266,13 @@ static int count_clusters(unsigned grid, unsigned cluster)
 				     .numAttrs = 1};
 	int count = 0;
 
-	EXPECT(cudaOccupancyMaxActiveClusters(&count, kernel_empty, &config), cudaSuccess);
+	EXPECT(cudaOccupancyMaxActiveClusters(&count, kernel, &config), cudaSuccess);
 	return count;
+}
+
+static int count_clusters(unsigned grid, unsigned cluster)
+{
+	return count_clusters_of(kernel_empty, grid, cluster);
 }
 
 /* However often and in whatever turns shapes are asked for, whatever their grids. */
@@ -279,15 +284,64 @@ START_TEST(counts_clusters_once)
 		EXPECT(cudaDeviceSynchronize(), cudaSuccess);
 	}
 	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 2);
-	/* What the host might refuse is for it to say. */
+	/* What the host might refuse is for it to say, until it has not. */
 	count_clusters(5, 4);
-	count_clusters(5, 4);
-	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 4);
+	count_clusters(7, 4);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 3);
 	for (int grid = 1; grid <= 3; grid++) {
 		for (unsigned cluster = 1; cluster <= 8; cluster++)
 			count_clusters(cluster, cluster);
 	}
-	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 4 + 6);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 3 + 6);
+}
+END_TEST
+
+/* What is said of a kernel holds for those of which as many blocks fit, and for no others. */
+START_TEST(counts_clusters_for_all_kernels)
+{
+	for (unsigned cluster = 1; cluster <= 8; cluster++) {
+		ck_assert_int_eq(count_clusters_of(kernel_empty, 8 * cluster, cluster),
+				 (int)(16 / cluster));
+		ck_assert_int_eq(count_clusters_of(kernel_add, 8 * cluster, cluster),
+				 (int)(16 / cluster));
+	}
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 8);
+	host_seen();
+	host.function_attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] = 255;
+	host_seen();
+	count_clusters_of(kernel_big, 8, 2);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 9);
+}
+END_TEST
+
+/* A kernel that was compiled for clusters of one size may be asked about others. */
+START_TEST(a_kernel_with_a_size_of_its_own)
+{
+	count_clusters_of(kernel_empty, 8, 2);
+	host_seen();
+	host.function_attributes[CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = 4;
+	host_seen();
+	count_clusters_of(kernel_add, 8, 2);
+	count_clusters_of(kernel_add, 8, 2);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), 2);
+}
+END_TEST
+
+/* What was refused for one kernel is asked for again. */
+START_TEST(a_refusal_is_not_kept)
+{
+	cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeClusterDimension,
+					 .val.clusterDim = {2, 1, 1}};
+	cudaLaunchConfig_t config = {
+		.gridDim = {8, 1, 1}, .blockDim = {32, 1, 1}, .attrs = &attribute, .numAttrs = 1};
+	int count = 0;
+
+	HOST_SET(status[FGV_OP_CLUSTERS_ACTIVE], CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	for (int i = 1; i <= 2; i++) {
+		EXPECT(cudaOccupancyMaxActiveClusters(&count, kernel_empty, &config),
+		       cudaErrorInvalidClusterSize);
+		ck_assert_uint_eq(HOST_GET(requests[FGV_OP_CLUSTERS_ACTIVE]), (unsigned)i);
+	}
 }
 END_TEST
 
@@ -534,6 +588,9 @@ int main(void)
 	tcase_add_test(tests, extended_launch);
 	tcase_add_test(tests, clusters);
 	tcase_add_test(tests, counts_clusters_once);
+	tcase_add_test(tests, counts_clusters_for_all_kernels);
+	tcase_add_test(tests, a_kernel_with_a_size_of_its_own);
+	tcase_add_test(tests, a_refusal_is_not_kept);
 	tcase_add_test(tests, streams);
 	tcase_add_test(tests, stream_properties);
 	tcase_add_test(tests, each_thread_has_a_default_stream);

@@ -43,7 +43,8 @@ struct fgv_fit {
 	uint32_t shared_bytes;
 	uint32_t any_size;
 	uint32_t policy;
-	int32_t answer; /* how many run at once; or of how many blocks the largest is */
+	uint32_t uneven; /* the grid is not of whole clusters, which the driver may refuse */
+	int32_t answer;	 /* how many run at once; or of how many blocks the largest is */
 };
 
 /* The last answers that were new; all calls for one shape are answered by the first. */
