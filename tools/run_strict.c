@@ -66,6 +66,77 @@ static int enter_user_namespace(uid_t uid, gid_t gid)
 	return 0;
 }
 
+/* What leads back after chroot(). */
+struct place {
+	int root;
+	int folder;
+};
+
+static int find_place(struct place *place)
+{
+	place->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	place->folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return place->root < 0 || place->folder < 0 ? -errno : 0;
+}
+
+static void forget_place(const struct place *place)
+{
+	if (place->root >= 0)
+		close(place->root);
+	if (place->folder >= 0)
+		close(place->folder);
+}
+
+static int return_to(const struct place *place)
+{
+	if (fchdir(place->root) || chroot(".") || fchdir(place->folder))
+		return -errno;
+	return 0;
+}
+
+/* To the root of all mounts: from a folder outside the root there is nothing to stop at. */
+static int leave_root(const struct place *place)
+{
+	struct stat here, above;
+
+	if (chroot(DEV) || fchdir(place->root))
+		return -errno;
+	do {
+		if (stat(".", &here) || chdir("..") || stat(".", &above))
+			return -errno;
+	} while (here.st_ino != above.st_ino || here.st_dev != above.st_dev);
+	return chroot(".") ? -errno : 0;
+}
+
+/*
+ * Where root is in a chroot the root is no mount, and the one that it lies in can be had by its
+ * own root only.
+ */
+static int be_private_outside(void)
+{
+	struct place place;
+	int ret = find_place(&place), back;
+
+	if (!ret) {
+		ret = leave_root(&place);
+		if (!ret && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+			ret = -errno;
+		back = return_to(&place);
+		ret = ret ? ret : back;
+	}
+	forget_place(&place);
+	errno = -ret;
+	return ret;
+}
+
+/* What is mounted here is mounted nowhere else. */
+static int be_private(void)
+{
+	if (!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 0;
+	return errno == EINVAL ? be_private_outside() : -errno;
+}
+
 static int enter_namespaces(void)
 {
 	uid_t uid = geteuid();
@@ -76,7 +147,7 @@ static int enter_namespaces(void)
 		return ret;
 	if (unshare(CLONE_NEWNS))
 		return fail("no mount namespace can be made here");
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (be_private())
 		return fail("/");
 	return 0;
 }
@@ -141,9 +212,8 @@ static int fill(DIR *old, int made)
 	const struct dirent *entry;
 
 	while ((entry = readdir(old))) {
-		int ret = is_left_out(entry->d_name)
-				  ? 0
-				  : copy_entry(dirfd(old), made, entry->d_name);
+		int ret = is_left_out(entry->d_name) ? 0
+						     : copy_entry(dirfd(old), made, entry->d_name);
 
 		if (ret) {
 			errno = -ret;
