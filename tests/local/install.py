@@ -85,6 +85,25 @@ def texts_have_real_paths(root):
                f"{name} has a placeholder")
 
 
+def packages_have_everything(root):
+    """Debian's lists name paths below /usr; a file in none or in two of them is a mistake."""
+    standard = {"sysconfdir": "etc", "docdir": "usr/share/doc/fairgv-doc",
+                "pkglibdir": "usr/lib/fairgv", "prefix": "usr"}
+    # debhelper installs these itself, from where packaging/debian/rules puts them.
+    apart = {str(UNIT), str(DIRS["udevrulesdir"] / "60-fairgv.rules")}
+    lists = {path.stem: [line.split()[0] for line in path.read_text().splitlines()]
+             for path in (SOURCE / "packaging/debian").glob("*.install")}
+    for path in files_of(root):
+        name = "/" + str(path.relative_to(root))
+        if name in apart:
+            continue
+        folder = next(key for key in standard if name.startswith(f"{DIRS[key]}/"))
+        there = standard[folder] + name[len(str(DIRS[folder])):]
+        owners = [package for package, entries in lists.items()
+                  if any(there == entry or there.startswith(f"{entry}/") for entry in entries)]
+        expect(len(owners) == 1, f"{there} is in the packages {owners}")
+
+
 def is_elf(path):
     with open(path, "rb") as file:
         return file.read(4) == b"\x7fELF"
@@ -213,7 +232,8 @@ def service_serves():
                 subprocess.Popen(command, env=env, stderr=log) as daemon:
             told = await_notice(notices, "READY=1")
             expect("STATUS=VMs: 1; on soft GPU 0" in told, told)
-            program = (DIRS["bindir"] / "fairgv-run", "--quiet", "--vm", "local", BUILD / "workloads/vecadd")
+            program = (DIRS["bindir"] / "fairgv-run", "--quiet", "--vm", "local",
+                       BUILD / "workloads/vecadd")
             done = run(*program)
             expect(done.returncode == 0 and "verified=yes" in done.stdout, done)
             report = json.loads(run(DIRS["bindir"] / "fairgvctl", "list", "--json").stdout)
@@ -262,7 +282,8 @@ def installed():
     with tempfile.TemporaryDirectory(prefix="fairgv-install-") as root:
         make("install", root)
         for test in (everything_is_there, texts_have_real_paths, binaries_know_no_build_path,
-                     shells_know_the_options, works_at_its_place, nothing_stays, configuration_is_kept):
+                     shells_know_the_options, packages_have_everything, works_at_its_place,
+                     nothing_stays, configuration_is_kept):
             test(root)
 
 
