@@ -8,6 +8,9 @@
 /* Figure 4, 8, 9, 10 or 11; -EINVAL for any other. */
 int figure_make(int number, const struct sim_params *params, struct report *report);
 
+/* Figure 13 of the Gemini paper. */
+int figure_gemini_13(const struct sim_params *params, struct report *report);
+
 /* Table 3, against what the simulator makes of each row alone. */
 int figure_workloads(const struct sim_params *params, struct report *report);
 

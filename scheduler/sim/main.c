@@ -25,7 +25,7 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: fairgv-sim figure 4|8|9|10|11 [OPTION]...\n"
+	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"
 	"\n"
@@ -155,13 +155,17 @@ static int run_figure(const char *name, const struct options *options)
 	struct report report = {.title = NULL};
 	struct sim_params params;
 
+	if (strcmp(name, "gemini-13") == 0) {
+		sim_params_init(&params);
+		return finish(figure_gemini_13(&params, &report), &report, options);
+	}
 	for (size_t i = 0; i < FGV_ARRAY_LEN(names); i++)
 		if (strcmp(names[i], name) == 0) {
 			sim_params_init(&params);
 			apply(options, &params);
 			return finish(figure_make(atoi(name), &params, &report), &report, options);
 		}
-	return complain("no such figure (4, 8, 9, 10 and 11 are there)", name);
+	return complain("no such figure (4, 8, 9, 10, 11 and gemini-13 are there)", name);
 }
 
 static int run_scenario(const char *path, const struct options *options)

@@ -327,6 +327,28 @@ START_TEST(figure_11_kernel_sizes_do_not_matter_to_fair)
 }
 END_TEST
 
+/* Each within 2 % of the GPU of what the paper says, in every step of ten seconds. */
+START_TEST(figure_13_of_gemini_is_the_papers)
+{
+	struct sim_params params = short_params();
+	struct report report = {.title = NULL};
+	unsigned int compared = 0;
+
+	ck_assert_int_eq(figure_gemini_13(&params, &report), 0);
+	for (size_t row = 0; row < row_count(&report); row++) {
+		double theirs = number(&report, row, "paper");
+
+		ck_assert_double_le(number(&report, row, "share"),
+				    number(&report, row, "limit") + 0.001);
+		ck_assert(isfinite(theirs));
+		ck_assert_double_eq_tol(number(&report, row, "share"), theirs, 0.02);
+		compared++;
+	}
+	ck_assert_uint_eq(compared, 43 + 23 + 20);
+	report_fini(&report);
+}
+END_TEST
+
 START_TEST(there_is_no_other_figure)
 {
 	struct report report = {.title = NULL};
@@ -521,6 +543,7 @@ static TCase *figures_case(void)
 	tcase_add_test(tc, figure_9_orders_as_the_paper_does);
 	tcase_add_test(tc, figure_10_work_conservation_fills_the_gpu);
 	tcase_add_test(tc, figure_11_kernel_sizes_do_not_matter_to_fair);
+	tcase_add_test(tc, figure_13_of_gemini_is_the_papers);
 	tcase_add_test(tc, there_is_no_other_figure);
 	tcase_add_loop_test(tc, figures_are_valid_json, 0, 3);
 	tcase_set_timeout(tc, 300);
