@@ -1,0 +1,177 @@
+"""Requests and limits (policy gemini) on a real GPU: a limit of 25 % of a VM that is alone, with
+kernels of several lengths, graphs, streams and copies; and three VMs with requests of 50, 30 and
+20 % and limits of 60, 60 and 40 %, of which one becomes idle and comes back. Prints what each got
+beside what the rules say, and judges it by the bounds of the project's targets. Figures go to
+$OUT/shares.json, if OUT is set.
+
+usage: tests/gpu/shares.py [limits|shares]... [KIND...], with abs_top_builddir as for tests/local/;
+FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for each of its
+kinds, shares 50 s.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
+from harness import BUILD, backend, expect, kill
+
+GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda")
+IS_SOFT = GPU == "soft"
+BLOCKS = 2 if IS_SOFT else 264
+SECONDS = 10
+PROGRAM = "tests/local/shares"
+TOP = 'policy = "gemini";'
+KINDS = {"28us": ("launches", 28), "5ms": ("launches", 5000), "500ms": ("launches", 500000),
+         "waits": ("waits", 46), "graphs": ("graphs", 100), "streams": ("streams", 200),
+         "copies": ("copies", 28)}
+LIMIT = 0.25
+LIMIT_BOUND, SHARE_BOUND = 0.01, 0.015
+results = {}
+failed = []
+
+
+def judge(name, is_right, text):
+    print(f"  {'ok  ' if is_right else 'FAIL'} {name}: {text}", flush=True)
+    if not is_right and not IS_SOFT:
+        failed.append(name)
+
+
+def keep():
+    folder = os.environ.get("OUT")
+    if folder:
+        pathlib.Path(folder, "shares.json").write_text(json.dumps(results, indent=1),
+                                                       encoding="utf-8")
+
+
+def look(daemon):
+    """The clock in ns, and each VM's figures."""
+    report = daemon.report()
+    return report["time_ns"], {vm["name"]: vm for vm in report["vms"]}
+
+
+def start(daemon, vm, kind):
+    program = daemon.start(vm, PROGRAM, *KINDS[kind], BLOCKS)
+    line = program.stdout.readline()
+    expect(line == "begun\n", f"{kind}: {line!r} {program.stderr.read() if not line else ''}")
+    return program
+
+
+def set_shares(daemon, vm, *settings):
+    subprocess.run([BUILD / "tools/fairgvctl", "--socket", f"{daemon.socket}.control", "set", vm,
+                    *settings], check=True, stdout=subprocess.DEVNULL)
+
+
+def over(daemon, vm, seconds, key):
+    """The part of the time that it had the GPU, and units of @key in a second."""
+    from_ns, before = look(daemon)
+    time.sleep(seconds)
+    to_ns, after = look(daemon)
+    return ((after[vm]["gpu_ns"] - before[vm]["gpu_ns"]) / (to_ns - from_ns),
+            (after[vm][key] - before[vm][key]) / (to_ns - from_ns) * 1e9)
+
+
+def limit_of(kind):
+    key = {"graphs": "graphs", "copies": "requests"}.get(kind, "launches")
+    with backend({"vm": ""}, gpu=GPU, top=TOP) as daemon:
+        program = start(daemon, "vm", kind)
+        _, free = over(daemon, "vm", 2, key)
+        set_shares(daemon, "vm", f"limit={LIMIT * 100:g}%")
+        time.sleep(0.5)
+        part, limited = over(daemon, "vm", SECONDS, key)
+        kill(program)
+    progress = limited / free
+    results[f"limit {kind}"] = {"limit": LIMIT, "gpu": part, "progress": progress}
+    keep()
+    judge(f"limit of {LIMIT} alone, {kind}", abs(part - LIMIT) <= LIMIT_BOUND,
+          f"{part:.4f} of the GPU, {progress:.4f} of the work that it does without a limit")
+
+
+def limits(kinds):
+    for kind in kinds or KINDS:
+        limit_of(kind)
+
+
+# --- Three VMs ------------------------------------------------------------------------------------
+
+VMS = {"a": 'request = "50%"; limit = "60%";', "b": 'request = "30%"; limit = "60%";',
+       "c": 'request = "20%"; limit = "40%";'}
+ALL = {"a": 0.5, "b": 0.3, "c": 0.2}
+WITHOUT_A = {"a": 0.0, "b": 0.6, "c": 0.4}
+
+
+class Tape:
+    """What each VM had used, ten times a second."""
+
+    def __init__(self, daemon):
+        self.daemon, self.marks = daemon, []
+
+    def record(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            at_ns, vms = look(self.daemon)
+            self.marks.append((at_ns, {name: vm["gpu_ns"] for name, vm in vms.items()}))
+            time.sleep(0.1)
+        return self.marks[-1][0]
+
+    def windows(self, vm, from_ns, seconds):
+        """Its part of each span of that length that begins after from_ns."""
+        marks = [mark for mark in self.marks if mark[0] >= from_ns]
+        parts = []
+        for i, (begin_ns, before) in enumerate(marks):
+            for end_ns, after in marks[i:]:
+                if end_ns - begin_ns >= seconds * 1e9:
+                    parts.append((after[vm] - before[vm]) / (end_ns - begin_ns))
+                    break
+        return parts
+
+
+def judge_phase(name, tape, from_ns, rule):
+    figures = {}
+    for vm, due in rule.items():
+        parts = tape.windows(vm, from_ns, SECONDS)
+        expect(parts, f"{name}: no span of {SECONDS} s was seen")
+        figures[vm] = {"due": due, "least": min(parts), "most": max(parts)}
+        judge(f"{name}, {vm}", max(abs(part - due) for part in parts) <= SHARE_BOUND,
+              f"{min(parts):.4f} to {max(parts):.4f} where the rules say {due}")
+    results[name] = figures
+    keep()
+
+
+def shares(_):
+    with backend(VMS, gpu=GPU, top=TOP) as daemon:
+        programs = {vm: start(daemon, vm, "28us") for vm in VMS}
+        tape = Tape(daemon)
+        begun_ns = look(daemon)[0] + 500_000_000
+        tape.record(12)
+        judge_phase("all busy", tape, begun_ns, ALL)
+        os.killpg(programs["a"].pid, signal.SIGSTOP)
+        idle_ns = look(daemon)[0] + 500_000_000
+        tape.record(12)
+        judge_phase("a idle", tape, idle_ns, WITHOUT_A)
+        os.killpg(programs["a"].pid, signal.SIGCONT)
+        back_ns = look(daemon)[0]
+        tape.record(13)
+        part = tape.windows("a", back_ns, 1)[0]
+        results["back"] = part
+        judge("a in its first second back", part >= ALL["a"] - 0.03, f"{part:.4f}")
+        judge_phase("all busy again", tape, back_ns + 1_000_000_000, ALL)
+        for program in programs.values():
+            kill(program)
+
+
+def run():
+    words = {"limits": limits, "shares": shares}
+    chosen = [word for word in sys.argv[1:] if word in words] or list(words)
+    kinds = [word for word in sys.argv[1:] if word not in words]
+    expect(all(kind in KINDS for kind in kinds), f"kinds are {', '.join(KINDS)}")
+    for word in chosen:
+        print(f"{word}:", flush=True)
+        words[word](kinds)
+    sys.exit(1 if failed else 0)
+
+
+run()
