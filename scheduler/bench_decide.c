@@ -2,8 +2,8 @@
  * What a decision costs: nanoseconds per hand-over (a holder gives back and is charged, the
  * next one is granted) and per question to which the answer is "nothing to do", at 10,
  * 1,000 and 100,000 vGPUs that all want the GPU, with weights from 1 to 10 and slices of
- * random length. One JSON object per line. The best of five rounds, for a machine has
- * other things to do too.
+ * random length, or at the sizes that are given as arguments. One JSON object per line: the
+ * median of fifteen rounds, and the best one, since a machine has other things to do too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "scheduler/sched.h"
 
 #define HAND_OVERS 200000u
-#define ROUNDS	   5
+#define ROUNDS	   15
 
 static uint64_t seed = 88172645463325252ull;
 
@@ -71,25 +71,39 @@ static double nothing_to_do(struct fgv_sched *sched, uint64_t now_ns)
 	return (double)(fgv_now_ns() - start_ns) / HAND_OVERS;
 }
 
-int main(void)
+static int ascending(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void measure(unsigned int vgpus)
+{
+	struct fgv_sched *sched = populate(vgpus);
+	struct fgv_sched_session *holder = NULL;
+	double round_ns[ROUNDS], idle_ns[ROUNDS];
+	uint64_t now_ns = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		round_ns[round] = hand_overs(sched, &holder, &now_ns);
+		idle_ns[round] = nothing_to_do(sched, now_ns);
+	}
+	qsort(round_ns, ROUNDS, sizeof(*round_ns), ascending);
+	qsort(idle_ns, ROUNDS, sizeof(*idle_ns), ascending);
+	printf("{\"vgpus\": %u, \"hand_over_ns\": %.1f, \"best_ns\": %.1f, "
+	       "\"no_decision_ns\": %.1f}\n",
+	       vgpus, round_ns[ROUNDS / 2], round_ns[0], idle_ns[ROUNDS / 2]);
+	fgv_sched_destroy(sched);
+}
+
+int main(int argc, char **argv)
 {
 	static const unsigned int sizes[] = {10, 1000, 100000};
 
-	for (size_t i = 0; i < FGV_ARRAY_LEN(sizes); i++) {
-		struct fgv_sched *sched = populate(sizes[i]);
-		struct fgv_sched_session *holder = NULL;
-		double best = 1e18, idle = 1e18, ns;
-		uint64_t now_ns = 0;
-
-		for (int round = 0; round < ROUNDS; round++) {
-			ns = hand_overs(sched, &holder, &now_ns);
-			best = ns < best ? ns : best;
-			ns = nothing_to_do(sched, now_ns);
-			idle = ns < idle ? ns : idle;
-		}
-		printf("{\"vgpus\": %u, \"hand_over_ns\": %.1f, \"no_decision_ns\": %.1f}\n",
-		       sizes[i], best, idle);
-		fgv_sched_destroy(sched);
-	}
+	for (int i = 1; i < argc; i++)
+		measure((unsigned int)fgv_max_u64(1, strtoul(argv[i], NULL, 10)));
+	for (size_t i = 0; i < FGV_ARRAY_LEN(sizes) && argc == 1; i++)
+		measure(sizes[i]);
 	return EXIT_SUCCESS;
 }

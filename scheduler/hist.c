@@ -29,6 +29,11 @@ void fgv_hist_add(struct fgv_hist *h, uint64_t ns)
 	h->max_ns = fgv_max_u64(h->max_ns, ns);
 }
 
+void fgv_hist_fetch(const struct fgv_hist *h, uint64_t ns)
+{
+	__builtin_prefetch(&h->bucket[bucket_of(ns)]);
+}
+
 void fgv_hist_merge(struct fgv_hist *h, const struct fgv_hist *from)
 {
 	for (unsigned int i = 0; i < FGV_HIST_BUCKETS; i++)

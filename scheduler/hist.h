@@ -12,13 +12,16 @@
 #define FGV_HIST_BUCKETS (32 * FGV_HIST_STEPS)
 
 struct fgv_hist {
-	uint32_t bucket[FGV_HIST_BUCKETS];
 	uint64_t count;
 	uint64_t sum_ns;
 	uint64_t max_ns;
+	uint32_t bucket[FGV_HIST_BUCKETS];
 };
 
 void fgv_hist_add(struct fgv_hist *h, uint64_t ns);
+
+/* Has the processor fetch what an addition of @ns will touch. */
+void fgv_hist_fetch(const struct fgv_hist *h, uint64_t ns);
 
 /* Adds the samples of @from to @h. */
 void fgv_hist_merge(struct fgv_hist *h, const struct fgv_hist *from);

@@ -26,25 +26,30 @@
 
 #include "scheduler/params.h"
 
-#define FGV_POLICY_VGPU_BYTES	 96  /* a policy's own memory in each vGPU */
+#define FGV_POLICY_VGPU_BYTES	 80  /* a policy's own memory in each vGPU */
 #define FGV_POLICY_STATE_BYTES	 128 /* and for itself */
 #define FGV_POLICY_NO_TICK	 UINT64_MAX
 #define FGV_POLICY_NEVER_STARVES UINT64_MAX
 
+struct fgv_sfq_room;
+
 /* A vGPU as a policy sees it. All but own[] is the core's, to be read only. */
 struct fgv_policy_vgpu {
-	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
 	uint64_t id;					      /* unique, in order of attachment */
 	uint32_t weight;				      /* 1 to FGV_SCHED_WEIGHT_MAX */
 	struct fgv_sched_shares shares;			      /* nothing, under most policies */
 	uint32_t waiting;				      /* sessions that ask for the grant */
 	uint32_t holding;				      /* sessions that hold one */
+	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
 };
 
 /* One GPU's scheduler as a policy sees it; @state is the policy's, zero before init. */
 struct fgv_policy_gpu {
 	_Alignas(8) unsigned char state[FGV_POLICY_STATE_BYTES];
 	const struct fgv_sched_params *params;
+
+	/* For one queue (sfq.h): the core has grown it for all vGPUs before their attach. */
+	struct fgv_sfq_room *room;
 };
 
 /* What a grant carries. The core fills in the defaults, the policy's grant changes them. */

@@ -10,12 +10,8 @@
 #include "common/util.h"
 #include "scheduler/sfq.h"
 
-struct fair_vgpu {
-	struct fgv_sfq_node node;
-	struct fgv_policy_vgpu *vgpu;
-};
-
-_Static_assert(sizeof(struct fair_vgpu) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
+/* A vGPU's own memory is its node. */
+_Static_assert(sizeof(struct fgv_sfq_node) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
 _Static_assert(sizeof(struct fgv_sfq) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
 
 static struct fgv_sfq *queue_of(const struct fgv_policy_gpu *gpu)
@@ -23,42 +19,44 @@ static struct fgv_sfq *queue_of(const struct fgv_policy_gpu *gpu)
 	return (struct fgv_sfq *)gpu->state;
 }
 
-static struct fair_vgpu *fair_of(const struct fgv_policy_vgpu *vgpu)
+static struct fgv_sfq_node *node_of(const struct fgv_policy_vgpu *vgpu)
 {
-	return (struct fair_vgpu *)vgpu->own;
+	return (struct fgv_sfq_node *)vgpu->own;
 }
 
 static struct fgv_policy_vgpu *vgpu_of(struct fgv_sfq_node *node)
 {
-	return ((struct fair_vgpu *)node)->vgpu; /* the node is its first member */
+	return (struct fgv_policy_vgpu *)((char *)node - offsetof(struct fgv_policy_vgpu, own));
 }
 
 static void fair_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
 	struct fgv_sfq *q = queue_of(gpu);
 
-	fgv_sfq_init(q, gpu->params->first_tag);
+	fgv_sfq_init(q, gpu->room, gpu->params->first_tag);
 	q->idle_since_ns = now_ns;
 }
 
 static int fair_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	struct fair_vgpu *fair = fair_of(vgpu);
-
 	(void)now_ns;
-	fgv_sfq_node_init(queue_of(gpu), &fair->node, vgpu->id, vgpu->weight);
-	fair->vgpu = vgpu;
+	fgv_sfq_node_init(queue_of(gpu), node_of(vgpu), vgpu->id, vgpu->weight);
 	return 0;
+}
+
+static void fair_detach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu)
+{
+	fgv_sfq_node_fini(queue_of(gpu), node_of(vgpu));
 }
 
 static void fair_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	fgv_sfq_activate(queue_of(gpu), &fair_of(vgpu)->node, now_ns);
+	fgv_sfq_activate(queue_of(gpu), node_of(vgpu), now_ns);
 }
 
 static void fair_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	fgv_sfq_deactivate(queue_of(gpu), &fair_of(vgpu)->node, now_ns);
+	fgv_sfq_deactivate(queue_of(gpu), node_of(vgpu), now_ns);
 }
 
 /* At most as many steps as there are grants out. */
@@ -68,7 +66,7 @@ static struct fgv_sfq_node *first_waiting(const struct fgv_sfq *q,
 	struct fgv_sfq_node *node = fgv_sfq_first(q);
 
 	while (node != NULL && (node == except || vgpu_of(node)->waiting == 0))
-		node = fgv_sfq_next(node);
+		node = fgv_sfq_next(q, node);
 	return node;
 }
 
@@ -83,7 +81,7 @@ static struct fgv_policy_vgpu *fair_pick(struct fgv_policy_gpu *gpu, uint64_t no
 static struct fgv_policy_vgpu *fair_next(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 					 uint64_t used_ns, uint64_t now_ns)
 {
-	struct fgv_sfq_node *mine = &fair_of(holder)->node;
+	struct fgv_sfq_node *mine = node_of(holder);
 	struct fgv_sfq_node *other = first_waiting(queue_of(gpu), mine);
 
 	(void)now_ns;
@@ -97,20 +95,20 @@ static void fair_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 			uint64_t now_ns)
 {
 	(void)now_ns;
-	fgv_sfq_charge(queue_of(gpu), &fair_of(vgpu)->node, used_ns);
+	fgv_sfq_charge(queue_of(gpu), node_of(vgpu), used_ns);
 }
 
 static void fair_set_weight(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old)
 {
 	(void)gpu;
 	(void)old;
-	fgv_sfq_set_weight(&fair_of(vgpu)->node, vgpu->weight);
+	fgv_sfq_set_weight(node_of(vgpu), vgpu->weight);
 }
 
 static bool fair_tags(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		      struct fgv_policy_tags *tags)
 {
-	tags->start_ns = fair_of(vgpu)->node.start;
+	tags->start_ns = node_of(vgpu)->start;
 	tags->virtual_ns = queue_of(gpu)->vtime;
 	return true;
 }
@@ -122,6 +120,7 @@ const struct fgv_policy fgv_policy_fair = {
 	.cosched = FGV_POLICY_COSCHED_GPU,
 	.init = fair_init,
 	.attach = fair_attach,
+	.detach = fair_detach,
 	.wake = fair_wake,
 	.sleep = fair_sleep,
 	.pick = fair_pick,

@@ -271,7 +271,7 @@ static struct fgv_policy_vgpu *first_by_weight(const struct gemini *gemini,
 	struct fgv_sfq_node *node = fgv_sfq_first(&gemini->queue);
 
 	while (node != NULL && (vgpu_of(node) == except || vgpu_of(node)->waiting == 0))
-		node = fgv_sfq_next(node);
+		node = fgv_sfq_next(&gemini->queue, node);
 	return node != NULL ? vgpu_of(node) : NULL;
 }
 
@@ -281,7 +281,7 @@ static void gemini_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
 	struct gemini *gemini = gemini_of(gpu);
 
-	fgv_sfq_init(&gemini->queue, gpu->params->first_tag);
+	fgv_sfq_init(&gemini->queue, gpu->room, gpu->params->first_tag);
 	gemini->queue.idle_since_ns = now_ns;
 	RB_INIT(&gemini->due);
 	RB_INIT(&gemini->back);
@@ -324,7 +324,7 @@ static int gemini_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgp
 
 static void gemini_detach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu)
 {
-	(void)gpu;
+	fgv_sfq_node_fini(&gemini_of(gpu)->queue, &own_of(vgpu)->node);
 	free(more_of(vgpu)->window);
 	free(more_of(vgpu));
 }

@@ -4,34 +4,27 @@
  */
 #include "scheduler/recent.h"
 
-#include <stdbool.h>
+#include "common/util.h"
 
 #define RING (FGV_RECENT_PARTS + 1)
-
-/* Time has reached @number: the parts that it has passed are empty. */
-static void advance(struct fgv_recent *recent, uint64_t number)
-{
-	if (number > recent->newest + RING)
-		recent->newest = number - RING;
-	while (recent->newest < number)
-		recent->part_ns[++recent->newest % RING] = 0;
-}
 
 static uint64_t portion(uint64_t whole, uint64_t part, uint64_t of)
 {
 	return (uint64_t)((double)whole * (double)part / (double)of);
 }
 
-static bool is_kept(const struct fgv_recent *recent, uint64_t number)
-{
-	return number <= recent->newest && number + RING > recent->newest;
-}
-
+/* A part that is older than what its place keeps is out of the second. */
 static void add_to(struct fgv_recent *recent, uint64_t number, uint64_t used_ns)
 {
-	advance(recent, number);
-	if (is_kept(recent, number))
-		recent->part_ns[number % RING] += used_ns;
+	__typeof__(&recent->part[0]) part = &recent->part[number % RING];
+
+	if ((int32_t)((uint32_t)number - part->number) < 0)
+		return;
+	if (part->number != (uint32_t)number) {
+		part->number = (uint32_t)number;
+		part->used_ns = 0;
+	}
+	part->used_ns = (uint32_t)fgv_min_u64(UINT32_MAX, part->used_ns + used_ns);
 }
 
 void fgv_recent_add(struct fgv_recent *recent, uint64_t used_ns, uint64_t from_ns, uint64_t to_ns)
@@ -57,10 +50,25 @@ void fgv_recent_add(struct fgv_recent *recent, uint64_t used_ns, uint64_t from_n
 	add_to(recent, last, used_ns);
 }
 
+void fgv_recent_fetch(const struct fgv_recent *recent, uint64_t now_ns)
+{
+	__builtin_prefetch(&recent->part[now_ns / FGV_RECENT_PART_NS % RING]);
+}
+
 /* What is known of part @number. */
 static uint64_t part(const struct fgv_recent *recent, uint64_t number)
 {
-	return is_kept(recent, number) ? recent->part_ns[number % RING] : 0;
+	uint64_t place = number % RING;
+
+	return recent->part[place].number == (uint32_t)number ? recent->part[place].used_ns : 0;
+}
+
+void fgv_recent_merge(struct fgv_recent *recent, const struct fgv_recent *from, uint64_t now_ns)
+{
+	uint64_t last = now_ns / FGV_RECENT_PART_NS;
+
+	for (uint64_t i = 0; i < RING && i <= last; i++)
+		add_to(recent, last - i, part(from, last - i));
 }
 
 uint64_t fgv_recent_ns(const struct fgv_recent *recent, uint64_t now_ns)

@@ -10,11 +10,6 @@
 
 #include "common/util.h"
 
-/* A node of a queue is a cache line; the trees are walked at every charge. */
-#define LINE 64
-
-_Static_assert(sizeof(struct fgv_sfq_node) == LINE, "a node is one cache line");
-
 static void *zeroed_lines(size_t size)
 {
 	size_t rounded = fgv_align_up(size, LINE);
@@ -38,7 +33,7 @@ void fgv_sched_params_init(struct fgv_sched_params *params)
 static void start_policy(struct fgv_sched *sched, const struct fgv_policy *policy, uint64_t now_ns)
 {
 	sched->policy = policy;
-	sched->gpu = (struct fgv_policy_gpu){.params = &sched->params};
+	sched->gpu = (struct fgv_policy_gpu){.params = &sched->params, .room = &sched->room};
 	sched->tick_ns = FGV_SCHED_NEVER;
 	if (policy->init != NULL)
 		policy->init(&sched->gpu, now_ns);
@@ -68,6 +63,7 @@ int fgv_sched_create(struct fgv_sched **out, const struct fgv_policy *policy,
 	TAILQ_INIT(&sched->waiting);
 	TAILQ_INIT(&sched->holding);
 	sched->now_ns = now_ns;
+	fgv_sfq_room_init(&sched->room);
 	start_policy(sched, policy, now_ns);
 	fgv_sched_watch_reset(sched, now_ns);
 	*out = sched;
@@ -87,6 +83,7 @@ void fgv_sched_destroy(struct fgv_sched *sched)
 		fgv_sched_detach_vgpu(vgpu);
 	}
 	stop_policy(sched);
+	fgv_sfq_room_fini(&sched->room);
 	free(sched);
 }
 
@@ -179,6 +176,9 @@ int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner,
 	sched_advance(sched, now_ns);
 	if (weight == 0 || weight > FGV_SCHED_WEIGHT_MAX)
 		return -EINVAL;
+	err = fgv_sfq_room_grow(&sched->room, sched->load.vgpus + 1);
+	if (err != 0)
+		return err;
 	vgpu = zeroed_lines(sizeof(*vgpu));
 	if (vgpu == NULL)
 		return -ENOMEM;
@@ -189,7 +189,8 @@ int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner,
 	vgpu->pub.shares.limit = FGV_SCHED_WHOLE;
 	vgpu->seen_service = sched->service;
 	LIST_INIT(&vgpu->all);
-	fgv_sfq_init(&vgpu->sessions, sched->params.first_tag);
+	fgv_sfq_room_init(&vgpu->room);
+	fgv_sfq_init(&vgpu->sessions, &vgpu->room, sched->params.first_tag);
 	err = policy_attach(sched, vgpu);
 	if (err != 0) {
 		free(vgpu);
@@ -209,6 +210,7 @@ int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu)
 	LIST_REMOVE(vgpu, link);
 	vgpu->sched->requested -= vgpu->pub.shares.request;
 	vgpu->sched->load.vgpus--;
+	fgv_sfq_room_fini(&vgpu->room);
 	free(vgpu);
 	return 0;
 }
@@ -273,9 +275,13 @@ int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_sha
 int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
 			     struct fgv_sched_session **out)
 {
-	struct fgv_sched_session *session = zeroed_lines(sizeof(*session));
+	struct fgv_sched_session *session;
+	int err = fgv_sfq_room_grow(&vgpu->room, vgpu->sessions.nodes + 1);
 
 	sched_advance(vgpu->sched, now_ns);
+	if (err != 0)
+		return err;
+	session = zeroed_lines(sizeof(*session));
 	if (session == NULL)
 		return -ENOMEM;
 	session->vgpu = vgpu;
@@ -308,7 +314,9 @@ void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_n
 	if (sched->told_awake == session)
 		sched->told_awake = NULL;
 	LIST_REMOVE(session, vgpu_link);
+	fgv_sfq_node_fini(&session->vgpu->sessions, &session->node);
 	add_stats(&session->vgpu->gone, &session->stats);
+	fgv_recent_merge(&session->vgpu->gone_recent, &session->recent, sched->now_ns);
 	sched->load.sessions--;
 	free(session);
 }
@@ -317,7 +325,12 @@ void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_n
 
 uint64_t fgv_sched_vgpu_recent_ns(const struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
 {
-	return fgv_recent_ns(&vgpu->recent, now_ns);
+	const struct fgv_sched_session *session;
+	uint64_t sum_ns = fgv_recent_ns(&vgpu->gone_recent, now_ns);
+
+	LIST_FOREACH(session, &vgpu->all, vgpu_link)
+		sum_ns += fgv_recent_ns(&session->recent, now_ns);
+	return sum_ns;
 }
 
 uint64_t fgv_sched_session_recent_ns(const struct fgv_sched_session *session, uint64_t now_ns)

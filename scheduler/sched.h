@@ -167,12 +167,12 @@ struct fgv_sched_session *fgv_sched_successor(struct fgv_sched *sched, uint64_t 
 /* --- Looking at it --------------------------------------------------------- */
 
 struct fgv_sched_stats {
-	uint64_t gpu_ns;  /* as measured and reported */
-	uint64_t held_ns; /* of grants that have been given back */
+	uint64_t overruns;   /* grants that used more than their slice */
+	uint64_t overrun_ns; /* by how much, in all */
+	uint64_t starved;    /* times the watchdog reported (vGPU only) */
+	uint64_t gpu_ns;     /* as measured and reported */
+	uint64_t held_ns;    /* of grants that have been given back */
 	uint64_t grants;
-	uint64_t overruns;    /* grants that used more than their slice */
-	uint64_t overrun_ns;  /* by how much, in all */
-	uint64_t starved;     /* times the watchdog reported (vGPU only) */
 	struct fgv_hist wait; /* from asking to the grant */
 };
 

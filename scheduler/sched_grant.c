@@ -79,6 +79,8 @@ static void stop_waiting(struct fgv_sched_session *session)
 {
 	struct fgv_sched *sched = session->vgpu->sched;
 
+	if (sched->watch_from == session)
+		sched->watch_from = TAILQ_NEXT(session, state_link);
 	TAILQ_REMOVE(&sched->waiting, session, state_link);
 	sched->load.waiting--;
 	session->vgpu->pub.waiting--;
@@ -163,7 +165,6 @@ static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t
 	session->charged_ns += used_ns;
 	session->stats.gpu_ns += used_ns;
 	fgv_recent_add(&session->recent, used_ns, session->settled_ns, now_ns);
-	fgv_recent_add(&vgpu->recent, used_ns, session->settled_ns, now_ns);
 	if (sched->policy->time_shared)
 		used_ns = now_ns - session->settled_ns;
 	session->settled_ns = now_ns;
@@ -217,8 +218,10 @@ int fgv_sched_release(struct fgv_sched_session *session, uint64_t used_ns, bool 
 	charge(session, used_ns, now_ns);
 	over_ns = overrun(session, now_ns);
 	session->stats.held_ns += now_ns - session->granted_ns;
-	session->stats.overruns += over_ns > 0;
-	session->stats.overrun_ns += over_ns;
+	if (over_ns > 0) {
+		session->stats.overruns++;
+		session->stats.overrun_ns += over_ns;
+	}
 	TAILQ_REMOVE(&sched->holding, session, state_link);
 	sched->told_awake = NULL;
 	sched->awake_done = false;
@@ -268,7 +271,7 @@ static struct fgv_sched_session *first_waiting(const struct fgv_sched_vgpu *vgpu
 	struct fgv_sfq_node *node = fgv_sfq_first(&vgpu->sessions);
 
 	while (node != NULL && session_of(node)->state != SESSION_WAITING)
-		node = fgv_sfq_next(node);
+		node = fgv_sfq_next(&vgpu->sessions, node);
 	return node != NULL ? session_of(node) : NULL;
 }
 
@@ -320,6 +323,28 @@ static bool cosched(const struct fgv_sched_session *session)
 	       session->interactive;
 }
 
+/*
+ * With many vGPUs, what the next hand-over touches comes from memory: have it come now. The
+ * next will have waited for about as long as @holder has.
+ */
+static void fetch_successor(struct fgv_sched *sched, const struct fgv_sched_session *holder,
+			    uint64_t now_ns)
+{
+	const struct fgv_policy_vgpu *next;
+	const struct fgv_sched_session *session;
+
+	if (sched->load.waiting < FGV_SFQ_MANY || sched->policy->next == NULL)
+		return;
+	next = sched->policy->next(&sched->gpu, &holder->vgpu->pub, holder->slice_ns, now_ns);
+	if (next == NULL)
+		return;
+	session = (const struct fgv_sched_session *)fgv_sfq_first(&vgpu_of(next)->sessions);
+	for (size_t at = 0; at < offsetof(struct fgv_sched_session, stats.wait.bucket); at += LINE)
+		__builtin_prefetch((const char *)session + at);
+	fgv_recent_fetch(&session->recent, now_ns);
+	fgv_hist_fetch(&session->stats.wait, now_ns - holder->since_ns);
+}
+
 static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
 {
 	struct fgv_sched_session *session;
@@ -335,6 +360,7 @@ static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 	session->is_bounded = grant.is_bounded;
 	if (grant.is_bounded || (sched->load.waiting > 0 && sched->policy->pick != NULL))
 		session->slice_ns = grant.slice_ns;
+	fetch_successor(sched, session, now_ns);
 	*d = (struct fgv_sched_decision){
 		.action = FGV_SCHED_GRANT,
 		.session = session,

@@ -13,35 +13,42 @@
 #include "scheduler/sched.h"
 #include "scheduler/sfq.h"
 
+#define LINE 64 /* bytes of a cache line */
+
 enum session_state { SESSION_IDLE, SESSION_WAITING, SESSION_HOLDING };
 
+/*
+ * Of both structures a hand-over touches the first cache lines only. With many vGPUs, these
+ * come from memory, and are nearly all that a decision costs.
+ */
 struct fgv_sched_session {
 	struct fgv_sfq_node node; /* first: in its vGPU's queue while not idle */
 	struct fgv_sched_vgpu *vgpu;
 	void *owner;
 	enum session_state state;
-	TAILQ_ENTRY(fgv_sched_session) state_link; /* in waiting or holding */
-	LIST_ENTRY(fgv_sched_session) vgpu_link;
+	int32_t vcpu;
 
-	uint64_t since_ns;	/* waiting: since when */
+	TAILQ_ENTRY(fgv_sched_session) state_link; /* in waiting or holding */
+	uint64_t since_ns;			   /* waiting: since when */
 	uint64_t granted_ns;	/* holding: since when; likewise all to told_zero */
 	uint64_t charged_ns;	/* measured usage of this grant so far */
 	uint64_t settled_ns;	/* the time up to which it has been charged */
 	uint64_t slice_ns;	/* or FGV_SCHED_NO_LIMIT */
 	uint64_t limit_from_ns; /* when the slice began to count */
-	bool revoke;		/* the policy wants it back */
-	bool told_zero;		/* and has said so */
-	bool is_bounded;	/* it ends although nobody else may wait */
 
 	/* Is the guest interactive? Calls against granted time in the window so far. */
 	uint64_t window_held_ns;
 	uint64_t window_from_ns;
 	uint64_t window_calls;
-	int32_t vcpu;
 	bool interactive;
+
+	bool revoke;	/* holding: the policy wants it back */
+	bool told_zero; /* and has said so */
+	bool is_bounded; /* it ends although nobody else may wait */
 
 	struct fgv_sched_stats stats;
 	struct fgv_recent recent;
+	LIST_ENTRY(fgv_sched_session) vgpu_link;
 };
 
 TAILQ_HEAD(fgv_sched_queue, fgv_sched_session);
@@ -49,23 +56,25 @@ TAILQ_HEAD(fgv_sched_queue, fgv_sched_session);
 struct fgv_sched_vgpu {
 	struct fgv_policy_vgpu pub; /* first */
 	struct fgv_sched *sched;
-	void *owner;
-	struct fgv_sfq sessions; /* those not idle */
-	LIST_HEAD(, fgv_sched_session) all;
-	LIST_ENTRY(fgv_sched_vgpu) link;
 
 	/* The watchdog's, see sched_watch.c. */
 	uint64_t passed_since_ns;
+	bool starved_told;
 	uint64_t seen_service;
 	int64_t owed;
-	bool starved_told;
 
-	struct fgv_sched_stats gone; /* of sessions that were detached */
-	struct fgv_recent recent;    /* of all sessions */
+	struct fgv_sfq sessions; /* those not idle are active */
+	struct fgv_sfq_room room;
+	void *owner;
+	LIST_HEAD(, fgv_sched_session) all;
+	LIST_ENTRY(fgv_sched_vgpu) link;
+	struct fgv_sched_stats gone; /* of sessions that were detached; likewise */
+	struct fgv_recent gone_recent;
 };
 
 struct fgv_sched {
 	struct fgv_policy_gpu gpu;
+	struct fgv_sfq_room room; /* the policy's, for all vGPUs */
 	const struct fgv_policy *policy;
 	struct fgv_sched_params params;
 	LIST_HEAD(, fgv_sched_vgpu) vgpus;
@@ -79,12 +88,13 @@ struct fgv_sched {
 	const struct fgv_sched_session *told_awake; /* for the end of this grant */
 	bool awake_done;			    /* no need of a timer for it any more */
 
-	uint64_t free_since_ns; /* no grant is out since */
-	uint64_t watch_ns;	/* when to look next */
-	uint64_t service;	/* see sched_watch.c */
+	uint64_t free_since_ns;		      /* no grant is out since */
+	uint64_t watch_ns;		      /* when to look next, */
+	struct fgv_sched_session *watch_from; /* and at whom first; NULL: the oldest request */
+	uint64_t service;		      /* see sched_watch.c */
 };
 
-static inline struct fgv_sched_vgpu *vgpu_of(struct fgv_policy_vgpu *pub)
+static inline struct fgv_sched_vgpu *vgpu_of(const struct fgv_policy_vgpu *pub)
 {
 	return (struct fgv_sched_vgpu *)pub; /* its first member */
 }

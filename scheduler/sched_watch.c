@@ -17,7 +17,7 @@
 #define SHIFT	 10
 #define USED_MAX (1ull << 50) /* 13 days; longer ones count as this */
 #define ROUNDS	 4	      /* so many turns of everybody may pass a vGPU beside the bound */
-#define LOOK_AT	 256 /* so many that wait are looked at per quarter of the bound, on average */
+#define LOOK_AT	 128	      /* so many that wait are looked at per quarter of the bound */
 
 static void update_owed(struct fgv_sched_vgpu *vgpu)
 {
@@ -120,30 +120,49 @@ uint64_t fgv_sched_watch_ns(const struct fgv_sched *sched)
 	return sched->watch_ns;
 }
 
+/* The next that has waited for longer than the bound; NULL: all of these have been looked at. */
+static struct fgv_sched_session *next_to_look_at(struct fgv_sched *sched, uint64_t bound_ns,
+						 uint64_t now_ns)
+{
+	struct fgv_sched_session *session = sched->watch_from;
+
+	sched->watch_from = NULL;
+	if (session == NULL)
+		session = TAILQ_FIRST(&sched->waiting);
+	if (session == NULL || now_ns - session->since_ns < bound_ns)
+		return NULL; /* those behind it ask for less long */
+	sched->watch_from = TAILQ_NEXT(session, state_link);
+	return session;
+}
+
+static void report(struct fgv_sched_session *session, struct fgv_sched_decision *d)
+{
+	session->vgpu->starved_told = true;
+	session->vgpu->gone.starved++;
+	*d = (struct fgv_sched_decision){
+		.action = FGV_SCHED_STARVED,
+		.session = session,
+		.owed_ns = owed_ns(session->vgpu),
+	};
+}
+
 bool fgv_sched_watch_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
 {
 	uint64_t bound_ns = bound_of(sched);
 	struct fgv_sched_session *session;
+	unsigned int looked_at = 0;
 
 	if (now_ns < fgv_sched_watch_ns(sched))
 		return false;
-	TAILQ_FOREACH(session, &sched->waiting, state_link) {
-		struct fgv_sched_vgpu *vgpu = session->vgpu;
-
-		if (now_ns - session->since_ns < bound_ns)
-			break; /* those behind it ask for less long */
-		if (!starved(vgpu, bound_ns, now_ns))
-			continue;
-		vgpu->starved_told = true;
-		vgpu->gone.starved++;
-		*d = (struct fgv_sched_decision){
-			.action = FGV_SCHED_STARVED,
-			.session = session,
-			.owed_ns = owed_ns(vgpu),
-		};
-		return true;
-	}
-	sched->watch_ns =
-		now_ns + fgv_max_u64(bound_ns / 4, 1) * (1 + sched->load.waiting / LOOK_AT);
+	do {
+		session = next_to_look_at(sched, bound_ns, now_ns);
+		if (session == NULL)
+			break;
+		if (starved(session->vgpu, bound_ns, now_ns)) {
+			report(session, d);
+			return true;
+		}
+	} while (sched->watch_from != NULL && ++looked_at < LOOK_AT);
+	sched->watch_ns = now_ns + fgv_max_u64(bound_ns / 4, 1);
 	return false;
 }

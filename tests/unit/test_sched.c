@@ -465,6 +465,60 @@ START_TEST(the_watchdog_notices_a_starving_policy)
 }
 END_TEST
 
+/* However many wait for long, the next look at some of them comes within a quarter of the bound. */
+START_TEST(the_watchdog_looks_at_a_few_at_a_time)
+{
+	enum { CROWD = 2000 };
+	struct fgv_sched_vgpu *v;
+	struct fgv_sched_session *s, *holder = NULL;
+	struct fgv_sched_decision d;
+
+	open_sched(&fgv_policy_fair, 0);
+	for (int i = 0; i < CROWD; i++) {
+		ck_assert_int_eq(fgv_sched_attach_vgpu(sched, 1, NULL, 0, &v), 0);
+		ck_assert_int_eq(fgv_sched_attach_session(v, NULL, 0, &s), 0);
+		fgv_sched_request(s, 0);
+	}
+	for (uint64_t now = 0; now < 300000 * MS; now += 60 * MS) {
+		if (holder != NULL)
+			fgv_sched_release(holder, 60 * MS, true, now);
+		while (fgv_sched_decide(sched, now, &d)) {
+			ck_assert_int_ne(d.action, FGV_SCHED_STARVED);
+			if (d.action == FGV_SCHED_GRANT)
+				holder = d.session;
+		}
+		ck_assert_uint_le(fgv_sched_next_ns(sched, now), now + 2500 * MS);
+	}
+	close_sched();
+}
+END_TEST
+
+/* One that leaves is not looked at, wherever the watchdog is. */
+START_TEST(the_watchdog_lets_go_of_those_that_leave)
+{
+	enum { CROWD = 300 };
+	struct fgv_sched_vgpu *v[CROWD];
+	struct fgv_sched_session *s[CROWD];
+	struct fgv_sched_decision d;
+	uint64_t now = 11000 * MS;
+
+	open_sched(&lazy, 0);
+	for (int i = 0; i < CROWD; i++) {
+		ck_assert_int_eq(fgv_sched_attach_vgpu(sched, 1, NULL, 0, &v[i]), 0);
+		ck_assert_int_eq(fgv_sched_attach_session(v[i], NULL, 0, &s[i]), 0);
+		fgv_sched_request(s[i], 0);
+	}
+	for (int i = 0; i < CROWD; i += 2) { /* the next to be looked at has gone each time */
+		ck_assert(fgv_sched_decide(sched, now, &d));
+		ck_assert_int_eq(d.action, FGV_SCHED_STARVED);
+		ck_assert_ptr_eq(d.session, s[i]);
+		fgv_sched_detach_session(s[i + 1], 0, now);
+	}
+	ck_assert(!fgv_sched_decide(sched, now, &d));
+	close_sched();
+}
+END_TEST
+
 START_TEST(the_watchdog_notices_an_idle_gpu)
 {
 	struct fgv_sched_decision d;
@@ -680,6 +734,8 @@ static TCase *policy_case(void)
 
 	tcase_add_test(tc, several_grants_and_their_slices);
 	tcase_add_test(tc, the_watchdog_notices_a_starving_policy);
+	tcase_add_test(tc, the_watchdog_looks_at_a_few_at_a_time);
+	tcase_add_test(tc, the_watchdog_lets_go_of_those_that_leave);
 	tcase_add_test(tc, the_watchdog_notices_an_idle_gpu);
 	tcase_add_test(tc, the_watchdog_has_the_policys_bound);
 	tcase_add_test(tc, strict_priority_may_starve);

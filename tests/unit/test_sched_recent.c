@@ -87,6 +87,29 @@ START_TEST(no_time_at_all)
 }
 END_TEST
 
+/* What a session has used stays its VM's when it is gone, and no longer than otherwise. */
+START_TEST(what_is_merged_counts_as_long)
+{
+	struct fgv_recent vm = {0}, gone = {0};
+
+	fgv_recent_add(&vm, 100 * MS, 20 * SEC, 20 * SEC + 200 * MS);
+	fgv_recent_add(&gone, 200 * MS, 20 * SEC + 200 * MS, 20 * SEC + 400 * MS);
+	fgv_recent_merge(&vm, &gone, 20 * SEC + 400 * MS);
+	ck_assert_uint_eq(fgv_recent_ns(&vm, 20 * SEC + 400 * MS), 300 * MS);
+	ck_assert_uint_eq(fgv_recent_ns(&vm, 21 * SEC + 200 * MS), 200 * MS);
+	ck_assert_uint_eq(fgv_recent_ns(&vm, 21 * SEC + 400 * MS), 0);
+}
+END_TEST
+
+START_TEST(a_part_ends_somewhere)
+{
+	struct fgv_recent recent = {0};
+
+	fgv_recent_add(&recent, 10 * SEC, 5 * SEC, 5 * SEC);
+	ck_assert_uint_eq(fgv_recent_ns(&recent, 5 * SEC), UINT32_MAX);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recent use");
@@ -100,6 +123,8 @@ int main(void)
 	tcase_add_test(tcase, holders_at_once_add_up);
 	tcase_add_test(tcase, sums_hold);
 	tcase_add_test(tcase, no_time_at_all);
+	tcase_add_test(tcase, what_is_merged_counts_as_long);
+	tcase_add_test(tcase, a_part_ends_somewhere);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

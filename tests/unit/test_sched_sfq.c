@@ -1,6 +1,6 @@
 /*
  * Start-time fair queuing by itself: tags without drift, the wrap, virtual time, sleepers,
- * debts, weights that change, and the order of the tree against a plain search.
+ * debts, weights that change, and the order of the queue against a plain search.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -27,6 +27,13 @@ static uint64_t draw(uint64_t below)
 	return seed % below;
 }
 
+static void start(struct fgv_sfq *q, struct fgv_sfq_room *room, uint64_t first_tag, uint32_t nodes)
+{
+	fgv_sfq_room_init(room);
+	ck_assert_int_eq(fgv_sfq_room_grow(room, nodes), 0);
+	fgv_sfq_init(q, room, first_tag);
+}
+
 /* After any number of charges the tag is the exact floor of the sum over the weight. */
 START_TEST(tags_do_not_drift)
 {
@@ -35,10 +42,11 @@ START_TEST(tags_do_not_drift)
 	uint64_t slices = DRIFT_SLICES / FGV_ARRAY_LEN(weights);
 	unsigned __int128 sum = 0;
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node node;
 	uint64_t used = 88172645463325252ull;
 
-	fgv_sfq_init(&q, 0);
+	start(&q, &room, 0, 1);
 	fgv_sfq_node_init(&q, &node, 0, weight);
 	for (uint64_t i = 0; i < slices; i++) {
 		used = used * 6364136223846793005ull + 1442695040888963407ull;
@@ -47,15 +55,17 @@ START_TEST(tags_do_not_drift)
 	}
 	ck_assert_uint_eq(node.start, (uint64_t)(sum / weight));
 	ck_assert_uint_eq(node.rest, (uint64_t)(sum % weight));
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
 START_TEST(virtual_time_is_the_least_active_tag)
 {
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node a, b;
 
-	fgv_sfq_init(&q, 0);
+	start(&q, &room, 0, 2);
 	fgv_sfq_node_init(&q, &a, 0, 1);
 	fgv_sfq_node_init(&q, &b, 1, 2);
 	fgv_sfq_activate(&q, &a, 0);
@@ -69,16 +79,18 @@ START_TEST(virtual_time_is_the_least_active_tag)
 	/* b is behind by now and starts where the others are */
 	fgv_sfq_activate(&q, &b, 0);
 	ck_assert_uint_eq(b.start, 10);
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
 START_TEST(virtual_time_never_moves_back)
 {
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node node[8];
 	uint64_t last, now = 0;
 
-	fgv_sfq_init(&q, (uint64_t)-1000000);
+	start(&q, &room, (uint64_t)-1000000, 8);
 	for (unsigned int i = 0; i < 8; i++)
 		fgv_sfq_node_init(&q, &node[i], i, 1 + (uint32_t)draw(5));
 	last = q.vtime;
@@ -93,18 +105,20 @@ START_TEST(virtual_time_never_moves_back)
 		else
 			fgv_sfq_charge(&q, n, draw(1000));
 		ck_assert(!fgv_sfq_before(q.vtime, last));
-		ck_assert(q.leftmost == NULL || !fgv_sfq_before(q.leftmost->start, q.vtime));
+		ck_assert(q.first == NULL || !fgv_sfq_before(q.first->start, q.vtime));
 		last = q.vtime;
 	}
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
 START_TEST(a_short_sleep_sheds_no_debt)
 {
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node greedy, other;
 
-	fgv_sfq_init(&q, 0);
+	start(&q, &room, 0, 2);
 	fgv_sfq_node_init(&q, &greedy, 0, 1);
 	fgv_sfq_node_init(&q, &other, 1, 1);
 	fgv_sfq_activate(&q, &greedy, 0);
@@ -114,15 +128,17 @@ START_TEST(a_short_sleep_sheds_no_debt)
 	fgv_sfq_activate(&q, &greedy, 60001 * MS);
 	ck_assert_uint_eq(greedy.start, 60000 * MS);
 	ck_assert_ptr_eq(fgv_sfq_first(&q), &other);
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
 START_TEST(idle_time_pays_debts)
 {
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node greedy, other;
 
-	fgv_sfq_init(&q, 0);
+	start(&q, &room, 0, 2);
 	fgv_sfq_node_init(&q, &greedy, 0, 1);
 	fgv_sfq_node_init(&q, &other, 1, 1);
 	fgv_sfq_activate(&q, &greedy, 0);
@@ -139,15 +155,17 @@ START_TEST(idle_time_pays_debts)
 	ck_assert_uint_eq(other.start, 1000 * MS);
 	fgv_sfq_activate(&q, &greedy, 999999 * MS);
 	ck_assert_uint_eq(greedy.start, 1000 * MS);
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
 START_TEST(weight_changes_for_what_comes)
 {
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	struct fgv_sfq_node node;
 
-	fgv_sfq_init(&q, 0);
+	start(&q, &room, 0, 1);
 	fgv_sfq_node_init(&q, &node, 0, 3);
 	fgv_sfq_charge(&q, &node, 100);
 	ck_assert_uint_eq(node.start, 33);
@@ -159,6 +177,7 @@ START_TEST(weight_changes_for_what_comes)
 	ck_assert_uint_lt(node.rest, 1);
 	fgv_sfq_charge(&q, &node, 7);
 	ck_assert_uint_eq(node.start, 50);
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
@@ -167,10 +186,11 @@ START_TEST(wrap_changes_nothing)
 {
 	static const uint64_t first[] = {0, (uint64_t)-5000, 1ull << 63, (1ull << 63) - 5000};
 	struct fgv_sfq q[FGV_ARRAY_LEN(first)];
+	struct fgv_sfq_room room[FGV_ARRAY_LEN(first)];
 	struct fgv_sfq_node node[FGV_ARRAY_LEN(first)][6];
 
 	for (size_t k = 0; k < FGV_ARRAY_LEN(first); k++) {
-		fgv_sfq_init(&q[k], first[k]);
+		start(&q[k], &room[k], first[k], 6);
 		for (unsigned int i = 0; i < 6; i++) {
 			fgv_sfq_node_init(&q[k], &node[k][i], i, i + 1);
 			fgv_sfq_activate(&q[k], &node[k][i], 0);
@@ -185,6 +205,8 @@ START_TEST(wrap_changes_nothing)
 			ck_assert_uint_eq(q[k].vtime - first[k], q[0].vtime);
 		}
 	}
+	for (size_t k = 0; k < FGV_ARRAY_LEN(first); k++)
+		fgv_sfq_room_fini(&room[k]);
 }
 END_TEST
 
@@ -194,7 +216,7 @@ static void check_order(const struct fgv_sfq *q, unsigned int active)
 	unsigned int seen = 0;
 
 	for (; n != NULL; n = next) {
-		next = fgv_sfq_next(n);
+		next = fgv_sfq_next(q, n);
 		seen++;
 		if (next != NULL)
 			ck_assert(fgv_sfq_precedes(n, n->start, next, next->start));
@@ -202,14 +224,15 @@ static void check_order(const struct fgv_sfq *q, unsigned int active)
 	ck_assert_uint_eq(seen, active);
 }
 
-START_TEST(the_tree_stays_in_order)
+START_TEST(the_queue_stays_in_order)
 {
 	enum { NODES = 300 };
 	static struct fgv_sfq_node node[NODES];
 	struct fgv_sfq q;
+	struct fgv_sfq_room room;
 	unsigned int active = 0;
 
-	fgv_sfq_init(&q, (uint64_t)-100000);
+	start(&q, &room, (uint64_t)-100000, NODES);
 	for (unsigned int i = 0; i < NODES; i++)
 		fgv_sfq_node_init(&q, &node[i], i, 1 + (uint32_t)draw(20));
 	for (unsigned int step = 0; step < 30000; step++) {
@@ -227,6 +250,54 @@ START_TEST(the_tree_stays_in_order)
 		if (step % 16 == 0)
 			check_order(&q, active);
 	}
+	fgv_sfq_room_fini(&room);
+}
+END_TEST
+
+static struct fgv_sfq_node *first_by_search(struct fgv_sfq_node *node, unsigned int count)
+{
+	struct fgv_sfq_node *first = NULL;
+
+	for (unsigned int i = 0; i < count; i++)
+		if (node[i].active && (first == NULL || fgv_sfq_precedes(&node[i], node[i].start,
+									 first, first->start)))
+			first = &node[i];
+	return first;
+}
+
+/* Nodes come and go, with and without work, the room grows, and the first is always the first. */
+START_TEST(nodes_leave_and_come_back)
+{
+	enum { NODES = 1200 };
+	static struct fgv_sfq_node node[NODES];
+	static bool there[NODES];
+	struct fgv_sfq q;
+	struct fgv_sfq_room room;
+	uint64_t ids = 0xffffff00; /* their low half wraps */
+
+	start(&q, &room, (uint64_t)-100000, 1);
+	for (unsigned int step = 0; step < 40000; step++) {
+		unsigned int i = (unsigned int)draw(step < 20000 ? NODES : NODES / 8);
+
+		if (!there[i]) {
+			ck_assert_int_eq(fgv_sfq_room_grow(&room, q.nodes + 1), 0);
+			fgv_sfq_node_init(&q, &node[i], ids++, 1 + (uint32_t)draw(20));
+			there[i] = true;
+		} else if (!node[i].active && draw(4) == 0) {
+			fgv_sfq_node_fini(&q, &node[i]);
+			there[i] = false;
+		} else if (!node[i].active) {
+			fgv_sfq_activate(&q, &node[i], step);
+		} else if (draw(5) == 0) {
+			fgv_sfq_deactivate(&q, &node[i], step);
+		} else {
+			fgv_sfq_charge(&q, &node[i], draw(3000));
+		}
+		if (step % 8 == 0)
+			ck_assert_ptr_eq(fgv_sfq_first(&q), first_by_search(node, NODES));
+	}
+	ck_assert_uint_gt(q.active, FGV_SFQ_MANY);
+	fgv_sfq_room_fini(&room);
 }
 END_TEST
 
@@ -249,7 +320,8 @@ int main(void)
 	tcase_add_test(tags, idle_time_pays_debts);
 	tcase_add_test(tags, weight_changes_for_what_comes);
 	tcase_add_test(tags, wrap_changes_nothing);
-	tcase_add_test(tags, the_tree_stays_in_order);
+	tcase_add_test(tags, the_queue_stays_in_order);
+	tcase_add_test(tags, nodes_leave_and_come_back);
 	tcase_set_timeout(tags, 120);
 	tcase_add_loop_test(drift, tags_do_not_drift, 0, 4);
 	tcase_set_timeout(drift, 300);
