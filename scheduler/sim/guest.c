@@ -26,8 +26,40 @@ static void wait_for(struct guest *guest, enum guest_state what)
 {
 	guest->state = what;
 	guest->satisfied = false;
-	guest->left_ns = guest->world->params.spin_ns;
+	guest->spun_ns = 0;
 	guest_resume(guest);
+}
+
+/* FairGV's guests see whether their vGPU holds the grant; the rivals' are the paper's. */
+static bool sees_grant(const struct guest *guest)
+{
+	const struct sim_params *params = &guest->world->params;
+
+	return params->grant_seen && params->policy->guest_wait == FGV_POLICY_WAIT_BLOCK;
+}
+
+/* How long it spins in this wait, as things are now. */
+static uint64_t spin_ns(const struct guest *guest)
+{
+	const struct sim_params *params = &guest->world->params;
+
+	if (sees_grant(guest) && !guest->vgpu->online)
+		return fgv_min_u64(params->blind_ns, params->spin_ns);
+	return params->spin_ns;
+}
+
+static void spin_on(struct guest *guest)
+{
+	uint64_t limit_ns = spin_ns(guest);
+
+	world_set(guest->world, &guest->timer, limit_ns - fgv_min_u64(limit_ns, guest->spun_ns));
+}
+
+/* Accounts for the spinning since the last look. */
+static void note_spinning(struct guest *guest)
+{
+	guest->spun_ns += world_now(guest->world) - guest->resumed_ns;
+	guest->resumed_ns = world_now(guest->world);
 }
 
 static bool burst_over(const struct guest *guest)
@@ -111,16 +143,18 @@ void guest_resume(struct guest *guest)
 	else if (guest->satisfied)
 		proceed(guest);
 	else if (guest->world->params.policy->guest_wait != FGV_POLICY_WAIT_POLL)
-		world_set(guest->world, &guest->timer, guest->left_ns);
+		spin_on(guest);
 }
 
-/* The vGPU has gone offline: if the guest can see that, it need not spin on. */
+/* The vGPU has gone offline: a guest that sees it stops spinning, but for the blind part. */
 void guest_offline(struct guest *guest)
 {
 	bool waits = guest->state == GUEST_WAITS_REPLY || guest->state == GUEST_WAITS_ROOM;
 
-	if (guest->world->params.grant_seen && waits && guest->timer.place != 0)
-		world_set(guest->world, &guest->timer, 0);
+	if (!sees_grant(guest) || !waits || guest->timer.place == 0)
+		return;
+	note_spinning(guest);
+	spin_on(guest);
 }
 
 void guest_pause(struct guest *guest)
@@ -128,10 +162,27 @@ void guest_pause(struct guest *guest)
 	uint64_t ran_ns = world_now(guest->world) - guest->resumed_ns;
 
 	world_cancel(guest->world, &guest->timer);
-	guest->left_ns -= fgv_min_u64(guest->left_ns, ran_ns);
+	if (guest->state == GUEST_COMPUTES)
+		guest->left_ns -= fgv_min_u64(guest->left_ns, ran_ns);
+	else
+		note_spinning(guest);
 }
 
-/* Has computed, or has spun for long enough. */
+/* Has spun for as long as it may. */
+static void stop_spinning(struct guest *guest)
+{
+	guest->spun_ns = 0;
+	if (guest->world->params.policy->guest_wait == FGV_POLICY_WAIT_BLOCK) {
+		processor_block(&guest->vcpu);
+		return;
+	}
+	processor_yield(&guest->vcpu);
+	guest->spun_ns = 0;
+	if (on_processor(guest)) /* nobody else wants it */
+		guest_resume(guest);
+}
+
+/* Has computed, or has spun for as long as it seemed right when the timer was set. */
 void guest_timer(void *arg)
 {
 	struct guest *guest = arg;
@@ -140,16 +191,11 @@ void guest_timer(void *arg)
 		post(guest);
 		return;
 	}
-	guest->left_ns = guest->world->params.spin_ns;
-	guest->resumed_ns = world_now(guest->world);
-	if (guest->world->params.policy->guest_wait == FGV_POLICY_WAIT_BLOCK) {
-		processor_block(&guest->vcpu);
-		return;
-	}
-	processor_yield(&guest->vcpu);
-	guest->left_ns = guest->world->params.spin_ns;
-	if (on_processor(guest)) /* nobody else wants it */
-		guest_resume(guest);
+	note_spinning(guest);
+	if (guest->spun_ns < spin_ns(guest))
+		spin_on(guest);
+	else
+		stop_spinning(guest);
 }
 
 void guest_sleep_over(void *arg)

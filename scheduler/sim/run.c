@@ -26,6 +26,8 @@ void sim_params_init(struct sim_params *params)
 		.ring = 128,
 		.samples = 5,
 		.favour = 1,
+		.grant_seen = true,
+		.blind_ns = 50 * FGV_NS_PER_US,
 		.slack_ns = 50 * FGV_NS_PER_US,
 		.cpu_tick_ns = FGV_NS_PER_MS,
 		.cpu_switch_ns = 5000,

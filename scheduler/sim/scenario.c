@@ -57,6 +57,7 @@ static const struct key cost_keys[] = {
 	{"samples", KEY_COUNT32, P(samples), 1, 1, 1000},
 	{"favour", KEY_COUNT32, P(favour), 1, 1, 10000},
 	{"grant_seen", KEY_BOOL, P(grant_seen), 0, 0, 1},
+	{"blind_us", KEY_NS, P(blind_ns), 1e3, 0, MAX_US},
 	{"slack_us", KEY_NS, P(slack_ns), 1e3, 0, MAX_US},
 	{"cpu_tick_us", KEY_NS, P(cpu_tick_ns), 1e3, 0, MAX_US},
 	{"cpu_switch_us", KEY_NS, P(cpu_switch_ns), 1e3, 0.001, MAX_US},

@@ -75,10 +75,11 @@ struct sim_params {
 	uint32_t ring;		 /* requests that wait in a vGPU's ring at most */
 	uint32_t samples;	 /* requests synchronized at the beginning of a slice */
 	uint32_t favour;	 /* a coscheduled vCPU's weight is so many times its own */
-	bool grant_seen;	 /* a guest spins only while its vGPU holds the grant */
-	uint64_t slack_ns;	 /* a process's timers go off up to this late */
-	uint64_t cpu_tick_ns;	 /* CFS: a slice ends with a tick, up to this late */
-	uint64_t cpu_switch_ns;	 /* to change a processor's vCPU */
+	bool grant_seen;	/* a guest that would sleep sees whether its vGPU holds the grant */
+	uint64_t blind_ns;	/* and spins for so long if it does not */
+	uint64_t slack_ns;	/* a process's timers go off up to this late */
+	uint64_t cpu_tick_ns;	/* CFS: a slice ends with a tick, up to this late */
+	uint64_t cpu_switch_ns; /* to change a processor's vCPU */
 	uint64_t cpu_latency_ns; /* CFS: every runnable one runs once in this time */
 	uint64_t cpu_min_ns;	 /* CFS: but for this long */
 	uint64_t cpu_wakeup_ns;	 /* CFS: the lead that a woken one needs to preempt */

@@ -107,8 +107,9 @@ struct guest {
 	struct engine_timer favour; /* the GPU has chosen it: wake and run */
 	enum guest_state state;
 	bool satisfied;	     /* what it waits for is there */
-	uint64_t left_ns;    /* of computing or spinning */
-	uint64_t resumed_ns; /* when left_ns was right */
+	uint64_t left_ns;    /* of computing */
+	uint64_t spun_ns;    /* in this wait */
+	uint64_t resumed_ns; /* when these two were right */
 	struct request next; /* to be posted */
 	double sync_due, wait_due;
 	uint32_t launched; /* in this burst */

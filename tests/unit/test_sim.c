@@ -233,7 +233,7 @@ START_TEST(figure_8_orders_as_the_paper_does)
 	make(8, &r);
 	for (size_t w = 0; w < FGV_ARRAY_LEN(workloads); w++) {
 		ck_assert_double_ge(value(&r, workloads[w], "fair", NULL, 0, "mmr"), 0.99);
-		ck_assert_double_le(value(&r, workloads[w], "fair", NULL, 0, "overhead"), 1.025);
+		ck_assert_double_le(value(&r, workloads[w], "fair", NULL, 0, "overhead"), 1.02);
 		fair_beats_strict(&r, workloads[w]);
 	}
 	/* asynchronous programs do well under Credit, interactive ones do not when polling */
@@ -260,11 +260,15 @@ START_TEST(seeing_the_grant_helps)
 		vm_of(&params, "SRD1", 3, 0),
 	};
 
-	params.spin_ns = 500 * FGV_NS_PER_US;
-	ck_assert_int_eq(sim_run(&params, vms, 3, &blind), 0);
-	params.grant_seen = true;
 	ck_assert_int_eq(sim_run(&params, vms, 3, &seeing), 0);
-	ck_assert_double_gt(seeing.gpu_busy, blind.gpu_busy);
+	params.grant_seen = false;
+	ck_assert_int_eq(sim_run(&params, vms, 3, &blind), 0);
+	ck_assert_double_gt(seeing.gpu_busy, blind.gpu_busy + 0.005);
+	/* as long as it spins blindly anyway, seeing does not help */
+	params.grant_seen = true;
+	params.blind_ns = params.spin_ns;
+	ck_assert_int_eq(sim_run(&params, vms, 3, &seeing), 0);
+	ck_assert_double_eq_tol(seeing.gpu_busy, blind.gpu_busy, 0.001);
 }
 END_TEST
 
