@@ -18,6 +18,8 @@ WORKLOADS = ("blackscholes", "cfd", "convolution", "heartwall", "histogram", "ho
              "matmul", "nw", "pathfinder", "scan", "srad", "vecadd")
 BESIDES = 20         # round trips of a program outside its loop, at most
 BEYOND = 10          # times that a conformance program waits more often than it calls
+# Copies to pageable memory that its graphs make, each of which the launch waits for (0006-graphs.md).
+COPIES_OUT = {"graph_cuts": 102}
 
 
 def bench(word, *options):
@@ -98,7 +100,8 @@ def round_trips():
         expect(row["besides"] <= BESIDES, f"round trips besides: {row}")
     expect(len(result["conformance"]) > 30, "the conformance programs are not built")
     for row in result["conformance"]:
-        expect(row["waits"] <= row["own"] + BEYOND, f"it waits too often: {row}")
+        copies = COPIES_OUT.get(row["program"], 0)
+        expect(row["waits"] <= row["own"] + copies + BEYOND, f"it waits too often: {row}")
 
 
 def table3():
