@@ -188,6 +188,11 @@ struct fgv_allowance {
 	 * account says is in use will be free in a moment.
 	 */
 	uint64_t ending;
+	/*
+	 * A bit for each session that there is, and so may use anything of its account. It is set
+	 * before the session can do so, and cleared after its account.
+	 */
+	uint64_t taken;
 };
 
 #endif

@@ -139,11 +139,18 @@ uint64_t fgv_vm_threads(const struct fgv_config_vm *config)
 	return config->sessions * (THREADS_MAX + 2 * (uint64_t)get_nprocs_conf()) + 1;
 }
 
+/* Pairs with the load in fgv_quota's sum_use(). */
+static void store_taken(struct fgv_vm *vm, uint64_t taken)
+{
+	vm->taken = taken;
+	__atomic_store_n(&vm->allowance->taken, taken, __ATOMIC_SEQ_CST);
+}
+
 int fgv_vm_take_account(struct fgv_vm *vm)
 {
 	for (unsigned i = 0; i < vm->config->sessions; i++) {
 		if (!(vm->taken & UINT64_C(1) << i)) {
-			vm->taken |= UINT64_C(1) << i;
+			store_taken(vm, vm->taken | UINT64_C(1) << i);
 			return (int)i;
 		}
 	}
@@ -248,6 +255,6 @@ void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account 
 	clear(&vm->accounts->sessions[account]);
 	add(&vm->gone, last);
 	vm->gone.memory_bytes = 0; /* went with the process */
-	vm->taken &= ~(UINT64_C(1) << account);
+	store_taken(vm, vm->taken & ~(UINT64_C(1) << account));
 	store_ending(vm, vm->ending & ~(UINT64_C(1) << account));
 }

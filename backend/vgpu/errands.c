@@ -7,28 +7,35 @@
 #include "common/util.h"
 
 #define BEGINNING 4 /* of a turn: one in so many parts of a slice */
+#define FILL_NS	  UINT64_C(1000000)
 
 /* Of the session's VM, itself included. What has asked for nothing yet does not count. */
 static uint64_t count_sessions(const struct fgv_session *session)
 {
-	uint64_t count = 0;
+	uint64_t count = 0, left = fgv_quota_sessions(&session->quota);
 
-	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
-		const struct fgv_account *account = &session->accounts->sessions[i];
+	for (; left; left &= left - 1) {
+		const struct fgv_account *account =
+			&session->accounts->sessions[__builtin_ctzll(left)];
 
 		count += __atomic_load_n(&account->requests, __ATOMIC_RELAXED) > 0;
 	}
 	return fgv_max_u64(count, 1);
 }
 
+/* While there is credit this is done now and then: it looks at a page of each session's. */
 static void fill(struct fgv_session *session)
 {
 	struct fgv_errands *errands = &session->errands;
-	uint64_t sessions = count_sessions(session), now_ns = fgv_now_ns();
-	int64_t most_ns = (int64_t)(FGV_ERRANDS_BURST_NS / sessions);
+	uint64_t now_ns = fgv_now_ns(), sessions;
 	uint64_t passed_ns = fgv_min_u64(now_ns - errands->filled_ns,
 					 2 * FGV_ERRANDS_BURST_NS * FGV_ERRANDS_PART);
+	int64_t most_ns;
 
+	if (errands->credit_ns > 0 && passed_ns < FILL_NS)
+		return;
+	sessions = count_sessions(session);
+	most_ns = (int64_t)(FGV_ERRANDS_BURST_NS / sessions);
 	errands->filled_ns = now_ns;
 	errands->credit_ns += (int64_t)(passed_ns / FGV_ERRANDS_PART / sessions);
 	if (errands->credit_ns > most_ns)
@@ -45,7 +52,8 @@ void fgv_errands_init(struct fgv_session *session)
 
 static bool is_load(uint16_t op)
 {
-	return op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED;
+	return op == FGV_OP_MODULE_LOAD || op == FGV_OP_MODULE_LOAD_PLACED ||
+	       op == FGV_OP_MODULE_LOAD_KNOWN;
 }
 
 /* At the beginning of a turn anything fits: it would not later. */

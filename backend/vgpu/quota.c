@@ -70,19 +70,23 @@ void fgv_quota_fini(struct fgv_quota *quota)
 	store_own(quota, 0);
 }
 
+/* After this one has stored what it uses: a session that this does not show yet sees that. */
+uint64_t fgv_quota_sessions(const struct fgv_quota *quota)
+{
+	return __atomic_load_n(&quota->allowance->taken, __ATOMIC_SEQ_CST) | quota->own_bit;
+}
+
 /*
  * Of all sessions but those in @without; more than @limit is UINT64_MAX, so that it can't
  * overflow.
  */
 static uint64_t sum_use(const struct fgv_quota *quota, uint64_t limit, uint64_t without)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, left = fgv_quota_sessions(quota) & ~without;
 
-	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
-		uint64_t use = load_use(&quota->accounts->sessions[i]);
+	for (; left; left &= left - 1) {
+		uint64_t use = load_use(&quota->accounts->sessions[__builtin_ctzll(left)]);
 
-		if (without & UINT64_C(1) << i)
-			continue;
 		if (use > limit - sum)
 			return UINT64_MAX;
 		sum += use;

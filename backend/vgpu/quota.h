@@ -98,6 +98,9 @@ int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes,
  */
 void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes);
 
+/* The VM's sessions, a bit for each, this one included. */
+uint64_t fgv_quota_sessions(const struct fgv_quota *quota);
+
 /* The VM's other sessions that are ending, a bit for each. */
 uint64_t fgv_quota_ending(const struct fgv_quota *quota);
 

@@ -113,7 +113,7 @@ static void setup(void)
 	cuda.legacy.is_busy = true;
 	memset(&accounts, 0, sizeof(accounts));
 	memset(&session, 0, sizeof(session));
-	allowance = (struct fgv_allowance){.memory_bytes = QUOTA};
+	allowance = (struct fgv_allowance){.memory_bytes = QUOTA, .taken = UINT64_MAX};
 	session.gpu = &cuda.base;
 	session.allowance = &allowance;
 	session.accounts = &accounts;

@@ -18,7 +18,7 @@ static struct fgv_quota quota, other;
 static void setup(void)
 {
 	memset(&accounts, 0, sizeof(accounts));
-	allowance = (struct fgv_allowance){.memory_bytes = QUOTA};
+	allowance = (struct fgv_allowance){.memory_bytes = QUOTA, .taken = UINT64_MAX};
 	fgv_quota_init(&quota, &allowance, &accounts, &accounts.sessions[3], 3, BLOCK);
 	fgv_quota_init(&other, &allowance, &accounts, &accounts.sessions[FGV_SESSIONS_MAX - 1],
 		       FGV_SESSIONS_MAX - 1, BLOCK);
@@ -215,6 +215,21 @@ START_TEST(leaves_nothing_behind)
 END_TEST
 
 /* From the next charge on. */
+/* An account that nobody has says nothing; a session's own counts in any case. */
+START_TEST(only_accounts_that_are_taken_count)
+{
+	struct fgv_charge charge = {0};
+
+	accounts.sessions[7].memory_bytes = QUOTA;
+	allowance.taken = 0;
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, QUOTA), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, QUOTA + 1), -ENOMEM);
+	fgv_quota_release(&quota, &charge);
+	allowance.taken = UINT64_C(1) << 7;
+	ck_assert_int_eq(fgv_quota_charge(&quota, &charge, 1), -ENOMEM);
+}
+END_TEST
+
 START_TEST(allowance_may_change)
 {
 	struct fgv_charge charge = {0};
@@ -281,6 +296,7 @@ int main(void)
 	tcase_add_test(tcase, charges_for_blocks);
 	tcase_add_test(tcase, small_allocations_hold_their_blocks);
 	tcase_add_test(tcase, reserves_what_is_sure);
+	tcase_add_test(tcase, only_accounts_that_are_taken_count);
 	tcase_add_test(tcase, allowance_may_change);
 	tcase_add_test(tcase, leaves_nothing_behind);
 	tcase_add_test(tcase, never_gives_it_twice);

@@ -54,6 +54,7 @@ static void make_accounts(struct vgpu *vgpu)
 			       MAP_SHARED, vgpu->allowance_fd, 0);
 	ck_assert_ptr_ne(vgpu->allowance, MAP_FAILED);
 	vgpu->allowance->memory_bytes = VGPU_QUOTA;
+	vgpu->allowance->taken = UINT64_MAX;
 }
 
 static void make_grant(struct vgpu *vgpu)
