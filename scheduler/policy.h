@@ -194,6 +194,13 @@ struct fgv_policy {
 			 uint64_t now_ns);
 
 	/*
+	 * vgpu has just been woken beside @holder, another one: how much longer may that use the
+	 * GPU? More than it was told before changes nothing. Left out: as it was told.
+	 */
+	uint64_t (*leave_ns)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+			     struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/*
 	 * Called at or after the time that the last call returned, first when a vGPU wakes;
 	 * returns when to be called next, or FGV_POLICY_NO_TICK: when a vGPU wakes again.
 	 * Left out: never called.

@@ -19,62 +19,19 @@
  *
  * A VM that is held back is in none of the two queues, and so holds up no virtual time.
  */
-#include "scheduler/policy.h"
+#include "scheduler/gemini.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include <bsd/sys/tree.h>
-
 #include "common/util.h"
-#include "scheduler/burst.h"
-#include "scheduler/sfq.h"
-#include "scheduler/window.h"
 
-/* A token is for a fourth of a slice to four slices. */
+/*
+ * A token is for a fourth of a slice to four slices; but for one at most while others are
+ * active whose bursts are no longer, or from the moment that another comes.
+ */
 #define QUOTA_RANGE 4
-
-/* How many tokens `due` and the tag may be ahead. */
-#define TOKENS_AHEAD 2
-
-/* In the tree of those with a request by due time, or of those held back by the end of that. */
-struct gemini_entry {
-	RB_ENTRY(gemini_entry) link;
-	uint64_t at_ns;
-	uint64_t id;
-	struct gemini_vgpu *vgpu;
-};
-
-RB_HEAD(gemini_tree, gemini_entry);
-
-struct gemini_vgpu {
-	struct fgv_policy_vgpu *vgpu;
-	struct gemini_entry entry; /* in `due` or in `back`; in neither without a request */
-	bool is_active;
-	bool is_back;
-	uint64_t due_ns, pace_ns;
-	uint64_t settled_ns; /* up to when they are right */
-	uint64_t run_ns;     /* use since its last token */
-	struct fgv_burst burst;
-	struct fgv_window *window; /* NULL: no limit */
-};
-
-/* A vGPU's own memory: the walks of the queue touch no more than this. */
-struct gemini_own {
-	struct fgv_sfq_node node;
-	struct gemini_vgpu *more;
-};
-
-struct gemini {
-	struct fgv_sfq queue;
-	struct gemini_tree due;
-	struct gemini_tree back;
-	uint64_t active;
-};
-
-_Static_assert(sizeof(struct gemini_own) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
-_Static_assert(sizeof(struct gemini) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
 
 static int compare(const struct gemini_entry *a, const struct gemini_entry *b)
 {
@@ -84,122 +41,6 @@ static int compare(const struct gemini_entry *a, const struct gemini_entry *b)
 }
 
 RB_GENERATE_INTERNAL(gemini_tree, gemini_entry, link, compare, __attribute__((unused)) static)
-
-static struct gemini *gemini_of(const struct fgv_policy_gpu *gpu)
-{
-	return (struct gemini *)gpu->state;
-}
-
-static struct gemini_own *own_of(const struct fgv_policy_vgpu *vgpu)
-{
-	return (struct gemini_own *)vgpu->own;
-}
-
-static struct gemini_vgpu *more_of(const struct fgv_policy_vgpu *vgpu)
-{
-	return own_of(vgpu)->more;
-}
-
-static struct fgv_policy_vgpu *vgpu_of(struct fgv_sfq_node *node)
-{
-	return ((struct gemini_own *)node)->more->vgpu; /* the node is its first member */
-}
-
-static bool has_limit(const struct fgv_policy_vgpu *vgpu)
-{
-	return vgpu->shares.limit != FGV_SCHED_WHOLE;
-}
-
-/* --- Clocks ---------------------------------------------------------------- */
-
-/* The time that it takes to use @used_ns with @share of the GPU. */
-static uint64_t at_share(uint64_t used_ns, uint32_t share)
-{
-	unsigned __int128 scaled = (unsigned __int128)used_ns * FGV_SCHED_WHOLE;
-
-	return (uint64_t)((scaled + share - 1) / share);
-}
-
-/* @idle_ns up to @now_ns were not wanted: what a clock is behind becomes no more by them. */
-static void pass_idle(uint64_t *clock_ns, uint64_t idle_ns, uint64_t now_ns)
-{
-	if (*clock_ns < now_ns)
-		*clock_ns += fgv_min_u64(idle_ns, now_ns - *clock_ns);
-}
-
-/* What is not made up for in so long a time is forgotten. */
-static void forget(const struct fgv_policy_gpu *gpu, uint64_t *clock_ns, uint64_t now_ns)
-{
-	uint64_t memory_ns = fgv_max_u64(gpu->params->share_window_ns, gpu->params->starve_ns);
-
-	if (now_ns > memory_ns)
-		*clock_ns = fgv_max_u64(*clock_ns, now_ns - memory_ns);
-}
-
-static void settle_idle(const struct fgv_policy_gpu *gpu, struct gemini_vgpu *more,
-			uint64_t idle_ns, uint64_t now_ns)
-{
-	pass_idle(&more->due_ns, idle_ns, now_ns);
-	pass_idle(&more->pace_ns, idle_ns, now_ns);
-	forget(gpu, &more->due_ns, now_ns);
-	forget(gpu, &more->pace_ns, now_ns);
-	more->settled_ns = now_ns;
-}
-
-/* How far ahead a VM may be, in GPU time. */
-static uint64_t ahead_ns(const struct fgv_policy_gpu *gpu, const struct gemini_vgpu *more)
-{
-	uint64_t token_ns = fgv_max_u64(gpu->params->slice_ns, more->burst.quota_ns);
-
-	return fgv_max_u64(TOKENS_AHEAD * token_ns, more->run_ns);
-}
-
-/* Nobody is kept waiting by one that is alone: that counts against no request. */
-static void charge_due(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t used_ns,
-		       uint64_t now_ns)
-{
-	uint32_t request = more->vgpu->shares.request;
-	uint64_t most_ns = now_ns;
-
-	if (request == 0)
-		return;
-	if (gemini_of(gpu)->active > 1)
-		most_ns += at_share(ahead_ns(gpu, more), request);
-	most_ns = fgv_max_u64(most_ns, more->due_ns);
-	more->due_ns = fgv_min_u64(more->due_ns + at_share(used_ns, request), most_ns);
-}
-
-static void charge_pace(struct gemini_vgpu *more, uint64_t used_ns, uint64_t now_ns)
-{
-	if (more->window == NULL)
-		return;
-	more->pace_ns += at_share(used_ns, more->vgpu->shares.limit);
-	fgv_window_add(more->window, used_ns, now_ns);
-}
-
-static void charge_tag(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t used_ns)
-{
-	struct fgv_sfq *queue = &gemini_of(gpu)->queue;
-	struct fgv_sfq_node *node = &own_of(more->vgpu)->node;
-	uint64_t most = queue->vtime + ahead_ns(gpu, more) / node->weight;
-	uint64_t room = fgv_sfq_before(node->start, most) ? most - node->start : 0;
-
-	fgv_sfq_charge(queue, node, fgv_min_u64(used_ns, room * node->weight));
-}
-
-/* From when on its limit allows more. */
-static uint64_t limit_allows_ns(const struct fgv_policy_gpu *gpu, struct gemini_vgpu *more,
-				uint64_t now_ns)
-{
-	uint64_t window_ns = gpu->params->share_window_ns, cap_ns;
-
-	if (more->window == NULL)
-		return now_ns;
-	cap_ns = (uint64_t)((unsigned __int128)window_ns * more->vgpu->shares.limit /
-			    FGV_SCHED_WHOLE);
-	return fgv_max_u64(more->pace_ns,
-			   fgv_window_below(more->window, fgv_max_u64(cap_ns, 1), now_ns));
-}
 
 /* --- Queues ---------------------------------------------------------------- */
 
@@ -275,6 +116,28 @@ static struct fgv_policy_vgpu *first_by_weight(const struct gemini *gemini,
 	return node != NULL ? vgpu_of(node) : NULL;
 }
 
+/* --- Tokens ---------------------------------------------------------------- */
+
+/* Brings it up to date whether it is active with brief bursts. */
+static void count_brief(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more)
+{
+	bool is_brief = more->is_active && more->burst.quota_ns <= gpu->params->slice_ns;
+
+	gemini_of(gpu)->brief += (uint64_t)is_brief - more->is_brief;
+	more->is_brief = is_brief;
+}
+
+static uint64_t token_ns(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t slice_ns)
+{
+	uint64_t quota_ns = fgv_burst_quota(&more->burst, fgv_max_u64(slice_ns / QUOTA_RANGE, 1),
+					    QUOTA_RANGE * slice_ns);
+
+	count_brief(gpu, more);
+	if (has_limit(more->vgpu) || gemini_of(gpu)->brief > more->is_brief)
+		return fgv_min_u64(quota_ns, slice_ns);
+	return quota_ns;
+}
+
 /* --- Operations ------------------------------------------------------------ */
 
 static void gemini_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
@@ -333,11 +196,12 @@ static void gemini_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 {
 	struct gemini_vgpu *more = more_of(vgpu);
 
-	settle_idle(gpu, more, now_ns - more->settled_ns, now_ns);
+	fgv_gemini_settle(gpu, more, now_ns - more->settled_ns, now_ns);
 	fgv_burst_resume(&more->burst, now_ns);
 	more->is_active = true;
 	gemini_of(gpu)->active++;
-	take_place(gpu, more, limit_allows_ns(gpu, more, now_ns), now_ns);
+	count_brief(gpu, more);
+	take_place(gpu, more, fgv_gemini_allows_ns(gpu, more, now_ns), now_ns);
 }
 
 static void gemini_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
@@ -348,6 +212,7 @@ static void gemini_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgp
 	more->is_active = false;
 	more->settled_ns = now_ns;
 	gemini_of(gpu)->active--;
+	count_brief(gpu, more);
 	fgv_burst_pause(&more->burst, now_ns);
 }
 
@@ -394,9 +259,10 @@ static struct fgv_policy_vgpu *gemini_next(struct fgv_policy_gpu *gpu,
 	const struct gemini_vgpu *mine = more_of(holder);
 	uint32_t request = holder->shares.request;
 	uint64_t at_ns = now_ns + used_ns;
-	uint64_t due_ns = request != 0 ? mine->due_ns + at_share(used_ns, request) : UINT64_MAX;
+	uint64_t due_ns =
+		request != 0 ? mine->due_ns + fgv_gemini_at_share(used_ns, request) : UINT64_MAX;
 	bool is_out = has_limit(holder) &&
-		      mine->pace_ns + at_share(used_ns, holder->shares.limit) > at_ns;
+		      mine->pace_ns + fgv_gemini_at_share(used_ns, holder->shares.limit) > at_ns;
 	struct fgv_policy_vgpu *other = first_due(gemini, at_ns, holder);
 	struct gemini_entry *back = RB_MIN(gemini_tree, (struct gemini_tree *)&gemini->back);
 
@@ -416,34 +282,34 @@ static void gemini_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgp
 			 struct fgv_policy_grant *grant, uint64_t now_ns)
 {
 	struct gemini_vgpu *more = more_of(vgpu);
-	uint64_t slice_ns = grant->slice_ns;
-	uint64_t most_ns = has_limit(vgpu) ? slice_ns : QUOTA_RANGE * slice_ns;
 
-	(void)gpu;
-	grant->slice_ns =
-		fgv_burst_quota(&more->burst, fgv_max_u64(slice_ns / QUOTA_RANGE, 1), most_ns);
+	grant->slice_ns = token_ns(gpu, more, grant->slice_ns);
 	grant->is_bounded = has_limit(vgpu);
 	more->run_ns = 0;
-	more->settled_ns = now_ns;
+	more->settled_ns = more->granted_ns = now_ns;
 }
 
-/* Time that it had the GPU and did not use it is idle time. */
+/* A token of more than a slice is for as long as nobody else comes. */
+static uint64_t gemini_leave_ns(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+				struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	uint64_t ran_ns = now_ns - more_of(holder)->granted_ns;
+
+	(void)vgpu;
+	return gpu->params->slice_ns - fgv_min_u64(gpu->params->slice_ns, ran_ns);
+}
+
 static void gemini_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 			  uint64_t used_ns, uint64_t now_ns)
 {
 	struct gemini_vgpu *more = more_of(vgpu);
 	struct gemini *gemini = gemini_of(gpu);
-	uint64_t held_ns = now_ns - more->settled_ns;
 	bool is_in_due = more->is_active && !more->is_back && vgpu->shares.request != 0;
 
-	more->run_ns += used_ns;
 	fgv_burst_used(&more->burst, used_ns);
 	if (is_in_due)
 		RB_REMOVE(gemini_tree, &gemini->due, &more->entry);
-	charge_due(gpu, more, used_ns, now_ns);
-	charge_pace(more, used_ns, now_ns);
-	charge_tag(gpu, more, used_ns);
-	settle_idle(gpu, more, held_ns - fgv_min_u64(held_ns, used_ns), now_ns);
+	fgv_gemini_charge(gpu, more, used_ns, now_ns);
 	if (is_in_due)
 		enter(&gemini->due, more, more->due_ns);
 }
@@ -451,7 +317,7 @@ static void gemini_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vg
 static void gemini_put(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	struct gemini_vgpu *more = more_of(vgpu);
-	uint64_t ready_ns = limit_allows_ns(gpu, more, now_ns);
+	uint64_t ready_ns = fgv_gemini_allows_ns(gpu, more, now_ns);
 
 	if (ready_ns <= now_ns && !more->is_back)
 		return;
@@ -467,21 +333,6 @@ static void gemini_set_weight(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu
 	fgv_sfq_set_weight(&own_of(vgpu)->node, vgpu->weight);
 }
 
-/* What a clock is ahead is use that was had: it takes another time at another share. */
-static void rescale(uint64_t *clock_ns, uint32_t old, uint32_t share, uint64_t now_ns)
-{
-	unsigned __int128 ahead;
-
-	if (old == share)
-		return;
-	if (old == 0 || share == 0 || *clock_ns <= now_ns) {
-		*clock_ns = now_ns;
-		return;
-	}
-	ahead = (unsigned __int128)(*clock_ns - now_ns) * old / share;
-	*clock_ns = now_ns + (uint64_t)ahead;
-}
-
 static int gemini_set_shares(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 			     const struct fgv_sched_shares *old, uint64_t now_ns)
 {
@@ -491,10 +342,9 @@ static int gemini_set_shares(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu 
 		return -ENOMEM;
 	if (more->is_active)
 		leave_place(gpu, more, old->request, now_ns);
-	rescale(&more->due_ns, old->request, vgpu->shares.request, now_ns);
-	rescale(&more->pace_ns, old->limit, vgpu->shares.limit, now_ns);
+	fgv_gemini_rescale(more, old, now_ns);
 	if (more->is_active)
-		take_place(gpu, more, limit_allows_ns(gpu, more, now_ns), now_ns);
+		take_place(gpu, more, fgv_gemini_allows_ns(gpu, more, now_ns), now_ns);
 	return 0;
 }
 
@@ -523,6 +373,7 @@ const struct fgv_policy fgv_policy_gemini = {
 	.grant = gemini_grant,
 	.charge = gemini_charge,
 	.put = gemini_put,
+	.leave_ns = gemini_leave_ns,
 	.set_weight = gemini_set_weight,
 	.set_shares = gemini_set_shares,
 	.tags = gemini_tags,

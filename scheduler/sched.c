@@ -154,6 +154,7 @@ int fgv_sched_set_policy(struct fgv_sched *sched, const struct fgv_policy *polic
 	TAILQ_FOREACH(session, &sched->holding, state_link) {
 		session->revoke = false;
 		session->is_bounded = false;
+		session->end_ns = FGV_SCHED_NEVER;
 		session->settled_ns = now_ns;
 	}
 	fgv_sched_watch_reset(sched, now_ns);

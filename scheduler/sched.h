@@ -129,8 +129,8 @@ enum fgv_sched_action {
 	FGV_SCHED_GRANT,
 	/*
 	 * The holder's slice is now slice_ns, counted from now; 0: give back as soon as
-	 * drained. For a holder without limit when others come or its VM gets a limit, or one
-	 * that is preempted.
+	 * drained. For a holder without limit when others come or its VM gets a limit, one
+	 * that is preempted, or one with a long slice when others come.
 	 */
 	FGV_SCHED_LIMIT,
 	/*

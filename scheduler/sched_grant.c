@@ -47,6 +47,23 @@ static void ask_policy_to_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, u
 		ask_all_back(sched);
 }
 
+/* @vgpu has woken: who holds a grant may have to end it earlier. */
+static void ask_policy_to_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	struct fgv_sched_session *holder;
+	uint64_t left_ns;
+
+	if (sched->policy->leave_ns == NULL)
+		return;
+	TAILQ_FOREACH(holder, &sched->holding, state_link) {
+		left_ns = sched->policy->leave_ns(&sched->gpu, &holder->vgpu->pub, &vgpu->pub,
+						  now_ns);
+		if (left_ns < holder->end_ns - fgv_min_u64(holder->end_ns, now_ns))
+			holder->end_ns = now_ns + left_ns;
+	}
+}
+
 static void start_waiting(struct fgv_sched_session *session, uint64_t now_ns)
 {
 	struct fgv_sched_vgpu *vgpu = session->vgpu;
@@ -112,6 +129,7 @@ void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns)
 	sched->load.active_weight += vgpu->pub.weight;
 	fgv_sched_wake(vgpu);
 	ask_policy_to_preempt(vgpu, false, now_ns);
+	ask_policy_to_shorten(vgpu, now_ns);
 }
 
 void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns)
@@ -309,6 +327,7 @@ static void start_holding(struct fgv_sched_session *session, uint64_t now_ns)
 	session->charged_ns = 0;
 	session->revoke = session->told_zero = false;
 	session->slice_ns = FGV_SCHED_NO_LIMIT;
+	session->end_ns = FGV_SCHED_NEVER;
 	TAILQ_INSERT_TAIL(&sched->holding, session, state_link);
 	sched->load.holding++;
 	sched->told_awake = NULL;
@@ -380,6 +399,12 @@ static uint64_t late_limit(struct fgv_sched *sched, const struct fgv_sched_sessi
 	return slice_ns - fgv_min_u64(slice_ns, now_ns - holder->settled_ns);
 }
 
+static bool is_to_end_earlier(const struct fgv_sched_session *holder)
+{
+	return holder->end_ns != FGV_SCHED_NEVER && holder->slice_ns != FGV_SCHED_NO_LIMIT &&
+	       holder->end_ns < holder->limit_from_ns + holder->slice_ns;
+}
+
 static bool decide_limit(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
 {
 	bool crowded = sched->load.holding > max_grants(sched);
@@ -395,6 +420,9 @@ static bool decide_limit(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 		} else if ((wanted || holder->is_bounded) &&
 			   holder->slice_ns == FGV_SCHED_NO_LIMIT) {
 			holder->slice_ns = late_limit(sched, holder, now_ns);
+		} else if (is_to_end_earlier(holder)) {
+			holder->slice_ns = holder->end_ns - fgv_min_u64(holder->end_ns, now_ns);
+			holder->end_ns = FGV_SCHED_NEVER;
 		} else {
 			continue;
 		}

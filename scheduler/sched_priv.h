@@ -35,6 +35,7 @@ struct fgv_sched_session {
 	uint64_t settled_ns;	/* the time up to which it has been charged */
 	uint64_t slice_ns;	/* or FGV_SCHED_NO_LIMIT */
 	uint64_t limit_from_ns; /* when the slice began to count */
+	uint64_t end_ns;	/* when it ends at the latest, as others have woken */
 
 	/* Is the guest interactive? Calls against granted time in the window so far. */
 	uint64_t window_held_ns;

@@ -503,6 +503,31 @@ START_TEST(the_watchdog_knows_of_limits)
 }
 END_TEST
 
+/* --- Tokens ---------------------------------------------------------------- */
+
+/* Busy VMs get tokens of four slices; one that wakes waits for no more than a slice of each. */
+START_TEST(a_long_token_ends_when_another_comes)
+{
+	struct world world;
+	struct client *late;
+
+	open_world(&world, NULL, 1);
+	world_add(&world, 1, NULL, 100 * US, 100 * US);
+	world_add(&world, 1, NULL, 100 * US, 100 * US);
+	late = world_add(&world, 1, NULL, 100 * US, 100 * US);
+	put_to_sleep(&world, late, 2 * S);
+	world_run(&world, late->wake_ns - 1);
+	ck_assert_uint_ge(world.slice_ns, TOKEN - US);
+	late->max_wait_ns = 0;
+	late->burst = late->left = 3;
+	late->sleep_ns = 200 * MS;
+	world_run(&world, world.now_ns + 20 * S);
+	ck_assert_uint_gt(late->max_wait_ns, MS);
+	ck_assert_uint_le(late->max_wait_ns, 2 * (SLICE + 200 * US));
+	world_close(&world);
+}
+END_TEST
+
 /* --- Random schedules ------------------------------------------------------ */
 
 /* All is a hundredth of what is usual, so that there can be many. */
@@ -776,6 +801,7 @@ int main(void)
 	tcase_add_test(tc, a_grant_unused_earns_nothing);
 	tcase_add_test(tc, best_effort_may_get_nothing);
 	tcase_add_test(tc, the_watchdog_knows_of_limits);
+	tcase_add_test(tc, a_long_token_ends_when_another_comes);
 	tcase_add_loop_test(tc, no_schedule_breaks_a_promise, 0, SCHEDULE_LOOPS);
 	tcase_add_test(tc, the_same_events_the_same_decisions);
 	tcase_add_test(tc, what_cannot_be_kept_is_refused);
