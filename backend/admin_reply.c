@@ -127,7 +127,8 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 {
 	const struct fgv_sched_stats *sched = &stats->sched;
 	json_t *figures = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+		"s:I, s:I,"
 		" s:o}",
 		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
@@ -136,8 +137,8 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 		integer(account->requests), "round_trips", integer(account->round_trips),
 		"launches", integer(account->launches), "batched", integer(account->batched),
 		"repeated", integer(account->repeated), "changed", integer(account->changed),
-		"graphs", integer(account->graphs),
-		"doorbells_rung", integer(account->doorbells_rung), "doorbells_received",
+		"graphs", integer(account->graphs), "doorbells_rung",
+		integer(account->doorbells_rung), "doorbells_received",
 		integer(account->doorbells_received), "memory_bytes",
 		integer(account->memory_bytes), "wait", wait_of(&sched->wait));
 
@@ -189,6 +190,7 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 {
 	json_t *sessions = sessions_of(scope, vm, figures);
 	struct fgv_sched_shares shares;
+	struct fgv_account account;
 	json_t *object;
 	int err;
 
@@ -198,16 +200,21 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 			   integer(shares.request), "limit_ppm", integer(shares.limit), "device",
 			   integer(vm->config->device));
 	err = object ? 0 : -1;
+	fgv_vm_usage(vm, &account);
+	err |= json_object_set_new(object, "memory_bytes",
+				   json_integer(integer(account.memory_bytes)));
+	err |= json_object_set_new(object, "memory_limit_bytes",
+				   vm->config->memory_bytes == FGV_CONFIG_NO_LIMIT
+					   ? json_null()
+					   : json_integer(integer(vm->config->memory_bytes)));
 	/* A VM that has none says nothing of it. */
 	if (vm->config->ivshmem)
 		err |= json_object_set_new(object, "qemu_pid",
 					   vm->qemu_pid ? json_integer(vm->qemu_pid) : json_null());
 	if (!err && figures) {
 		struct fgv_gpusched_stats stats;
-		struct fgv_account account;
 
 		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
-		fgv_vm_usage(vm, &account);
 		err |= add_figures(object, &account, &stats);
 		err |= json_object_set_new(object, "starved",
 					   json_integer(integer(stats.sched.starved)));
@@ -235,10 +242,11 @@ static json_t *gpu_of(const struct fgv_admin_scope *scope, size_t device)
 		gpu_ns += stats.sched.gpu_ns;
 		weight += fgv_gpusched_weight(vm->vgpu);
 	}
-	return json_pack("{s:I, s:o, s:s, s:I, s:I, s:I}", "device", integer(device), "name",
+	return json_pack("{s:I, s:o, s:s, s:I, s:I, s:I, s:I}", "device", integer(device), "name",
 			 string(gpu->name), "policy", fgv_gpusched_policy(gpu->sched), "warm",
 			 integer(fgv_warm_ready(scope->warm, (unsigned)device)), "weight",
-			 integer(weight), "gpu_ns", integer(gpu_ns));
+			 integer(weight), "gpu_ns", integer(gpu_ns), "memory_bytes",
+			 integer(gpu->info.memory_bytes));
 }
 
 static bool is_wanted(const json_t *names, const char *name)
@@ -246,7 +254,8 @@ static bool is_wanted(const json_t *names, const char *name)
 	size_t i;
 	json_t *wanted;
 
-	json_array_foreach(names, i, wanted) {
+	json_array_foreach(names, i, wanted)
+	{
 		if (!strcmp(json_string_value(wanted), name))
 			return true;
 	}
@@ -295,7 +304,8 @@ static json_t *check_keys(const json_t *request, const char *const *known)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)request, key, value) {
+	json_object_foreach((json_t *)request, key, value)
+	{
 		const char *const *at = known;
 
 		while (*at && strcmp(*at, key) != 0)
@@ -330,7 +340,8 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 		return refused;
 	if (names && !json_is_array(names))
 		return refuse("\"vms\" is a list of names");
-	json_array_foreach(names, i, name) {
+	json_array_foreach(names, i, name)
+	{
 		if (!json_is_string(name))
 			return refuse("\"vms\" is a list of names");
 		if (!find_vm(scope, json_string_value(name)))

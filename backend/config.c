@@ -437,6 +437,33 @@ int fgv_config_check_devices(const struct fgv_config *config, size_t devices, ch
 	return 0;
 }
 
+int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
+			    char *why, size_t why_len)
+{
+	struct fgv_config_reader reader = {NULL, config->file, why, why_len};
+	const config_setting_t *place = NULL;
+	uint64_t given = 0;
+
+	why[0] = '\0';
+	for (size_t i = 0; i < config->vm_count; i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		if (vm->device != device || vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
+			continue;
+		given += vm->memory_bytes;
+		if (given > bytes && !place)
+			place = config_setting_get_member(vm->place, "memory");
+	}
+	if (!place)
+		return 0;
+	fgv_config_values_refuse(
+		&reader, place, "memory",
+		"the VMs of GPU %zu are given %llu MiB together, and it has %llu%s", device,
+		(unsigned long long)(given >> 20), (unsigned long long)(bytes >> 20),
+		config->overcommit ? "" : "; \"overcommit = true;\" allows that");
+	return config->overcommit ? 0 : -ENOMEM;
+}
+
 int fgv_config_refuse(const struct fgv_config *config, const char *key, char *why, size_t why_len,
 		      const char *text)
 {

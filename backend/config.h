@@ -86,6 +86,7 @@ struct fgv_config {
 	uint64_t interactive_calls;
 	uint64_t interactive_window_ns;
 	bool context_memory; /* sessions are charged for their contexts */
+	bool overcommit;     /* VMs may be given more of a GPU's memory than it has */
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */
@@ -157,6 +158,14 @@ void fgv_config_fini(struct fgv_config *config);
  */
 int fgv_config_check_devices(const struct fgv_config *config, size_t devices, char *why,
 			     size_t why_len);
+
+/*
+ * Whether GPU @device, with memory of @bytes, has what the VMs that use it are given together; VMs
+ * without a limit are given nothing. Where it has not, @why says so: -ENOMEM, or 0 where the
+ * configuration asks for that. 0 with an empty @why otherwise.
+ */
+int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
+			    char *why, size_t why_len);
 
 /* Writes "file:line: key: " and the text to @why, for what is wrong with a @key at the top. */
 int fgv_config_refuse(const struct fgv_config *config, const char *key, char *why, size_t why_len,

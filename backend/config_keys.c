@@ -58,6 +58,8 @@ static const struct fgv_config_key keys[] = {
 	 "isolated, or mps: programs are clients of an MPS server"},
 	{"context_memory", false, FGV_CONFIG_SWITCH, TOP(context_memory), 0, 0, false, "false",
 	 "whether a program's context counts against its VM's memory"},
+	{"overcommit", false, FGV_CONFIG_SWITCH, TOP(overcommit), 0, 0, false, "false",
+	 "whether VMs may be given more of a GPU's memory together than it has"},
 	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,
 	 "4G", "memory of a soft GPU"},
 	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, GIB, "1G",

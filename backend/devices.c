@@ -272,6 +272,23 @@ static int check_reach(const struct fgv_devices *devices, const struct fgv_confi
 	return 0;
 }
 
+static int check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
+			char *why, size_t why_len)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < devices->count && !ret; i++) {
+		uint64_t bytes = devices->list[i].info.memory_bytes;
+
+		if (!bytes) /* it does not open, which its sessions are told */
+			continue;
+		ret = fgv_config_check_memory(config, i, bytes, why, why_len);
+		if (!ret && *why)
+			fgv_warning("%s", why);
+	}
+	return ret;
+}
+
 int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
 		     size_t why_len, char *choice, size_t choice_len)
 {
@@ -293,6 +310,8 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 		ret = fgv_config_check_devices(config, devices->count, why, why_len);
 		snprintf(choice, choice_len, "%s", text);
 	}
+	if (!ret)
+		ret = check_memory(devices, config, why, why_len);
 	if (!ret) {
 		ret = check_reach(devices, config, text, sizeof(text));
 		if (ret)

@@ -61,6 +61,9 @@ void fgv_table_add_bytes(struct fgv_table *table, uint64_t bytes);
 /* "33.3%" of @whole, or "-" where that is nothing. */
 void fgv_table_add_share(struct fgv_table *table, uint64_t part, uint64_t whole);
 
+/* How much memory @vm, of a report, may use, or "-". */
+void fgv_ctl_add_limit(struct fgv_table *table, const json_t *vm);
+
 /* Prints the table to stdout, and empties it. */
 void fgv_table_print(struct fgv_table *table);
 

@@ -27,16 +27,18 @@ static bool is_true(const json_t *object, const char *key)
 
 static void print_gpus(const json_t *gpus)
 {
-	static const char *const names[] = {"GPU", "<policy", "warm", "<name", NULL};
+	static const char *const names[] = {"GPU", "<policy", "warm", "memory", "<name", NULL};
 	struct fgv_table table;
 	json_t *gpu;
 	size_t i;
 
 	fgv_table_init(&table, names);
-	json_array_foreach(gpus, i, gpu) {
+	json_array_foreach(gpus, i, gpu)
+	{
 		fgv_table_add(&table, "%" PRIu64, number(gpu, "device"));
 		fgv_table_add(&table, "%s", text(gpu, "policy"));
 		fgv_table_add(&table, "%" PRIu64, number(gpu, "warm"));
+		fgv_table_add_bytes(&table, number(gpu, "memory_bytes"));
 		fgv_table_add(&table, "%s", text(gpu, "name"));
 	}
 	fgv_table_print(&table);
@@ -68,22 +70,33 @@ static void add_share(struct fgv_table *table, const json_t *gpu, const json_t *
 	fgv_table_add(table, "%s..%s", text[0], text[1]);
 }
 
+void fgv_ctl_add_limit(struct fgv_table *table, const json_t *vm)
+{
+	if (json_is_integer(json_object_get(vm, "memory_limit_bytes")))
+		fgv_table_add_bytes(table, number(vm, "memory_limit_bytes"));
+	else
+		fgv_table_add(table, "-");
+}
+
 static void print_vms(const json_t *gpus, const json_t *vms)
 {
-	static const char *const names[] = {"<VM", "weight", "share", "GPU", "sessions", "QEMU",
-					    NULL};
+	static const char *const names[] = {"<VM",   "weight",	 "share", "GPU", "memory",
+					    "limit", "sessions", "QEMU",  NULL};
 	struct fgv_table table;
 	json_t *vm;
 	size_t i;
 
 	fgv_table_init(&table, names);
-	json_array_foreach(vms, i, vm) {
+	json_array_foreach(vms, i, vm)
+	{
 		const json_t *gpu = json_array_get(gpus, number(vm, "device"));
 
 		fgv_table_add(&table, "%s", text(vm, "name"));
 		fgv_table_add(&table, "%" PRIu64, number(vm, "weight"));
 		add_share(&table, gpu, vm);
 		fgv_table_add(&table, "%" PRIu64, number(vm, "device"));
+		fgv_table_add_bytes(&table, number(vm, "memory_bytes"));
+		fgv_ctl_add_limit(&table, vm);
 		fgv_table_add(&table, "%zu", json_array_size(json_object_get(vm, "sessions")));
 		add_qemu(&table, vm);
 	}
@@ -121,7 +134,8 @@ static void print_sessions(const json_t *vms)
 	size_t i, j;
 
 	fgv_table_init(&table, names);
-	json_array_foreach(vms, i, vm) {
+	json_array_foreach(vms, i, vm)
+	{
 		json_array_foreach(json_object_get(vm, "sessions"), j, session)
 			add_session(&table, vm, session);
 	}

@@ -59,8 +59,7 @@ static int read_wait(const json_t *wait, struct fgv_hist *hist)
 		return -EPROTO;
 	*hist = (struct fgv_hist){
 		.count = (uint64_t)count, .sum_ns = (uint64_t)sum_ns, .max_ns = (uint64_t)max_ns};
-	json_array_foreach(histogram, i, pair)
-		ret |= read_bucket(pair, hist);
+	json_array_foreach(histogram, i, pair) ret |= read_bucket(pair, hist);
 	return ret;
 }
 
@@ -97,7 +96,8 @@ static const json_t *find_like(const json_t *array, const json_t *object, const 
 	json_t *element;
 	size_t i;
 
-	json_array_foreach(array, i, element) {
+	json_array_foreach(array, i, element)
+	{
 		if (json_equal(json_object_get(element, key), value))
 			return element;
 	}
@@ -217,7 +217,9 @@ static int add_vm(struct fgv_table *table, const struct span *span, const json_t
 	fgv_table_add(table, "%s", name);
 	fgv_table_add(table, "all");
 	add_figures(table, span, &f, total_ns);
-	json_array_foreach(json_object_get(vm, "sessions"), i, session) {
+	fgv_ctl_add_limit(table, vm);
+	json_array_foreach(json_object_get(vm, "sessions"), i, session)
+	{
 		const json_t *old = json_object_get(before, "sessions");
 
 		if (figures_of(session, find_like(old, session, "number"), &f))
@@ -226,27 +228,29 @@ static int add_vm(struct fgv_table *table, const struct span *span, const json_t
 		fgv_table_add(table, "%" JSON_INTEGER_FORMAT,
 			      json_integer_value(json_object_get(session, "number")));
 		add_figures(table, span, &f, total_ns);
+		fgv_table_add(table, "-");
 	}
 	return 0;
 }
 
 static int print_span(const struct span *span)
 {
-	static const char *const totals[] = {"<VM",	 "session",	"GPU time", "share",
-					     "grants",	 "overruns",	"over by",  "wait p50",
-					     "p99",	 "max",		"stalls",   "favoured",
-					     "requests", "round trips", "memory",   NULL};
-	static const char *const rates[] = {"<VM",	  "session",	   "GPU",      "share",
-					    "grants/s",	  "overruns/s",	   "over by",  "wait p50",
-					    "p99",	  "max",	   "stalls/s", "favoured/s",
-					    "requests/s", "round trips/s", "memory",   NULL};
+	static const char *const totals[] = {
+		"<VM",	    "session",	   "GPU time", "share", "grants", "overruns",
+		"over by",  "wait p50",	   "p99",      "max",	"stalls", "favoured",
+		"requests", "round trips", "memory",   "limit", NULL};
+	static const char *const rates[] = {
+		"<VM",	      "session",       "GPU",	 "share", "grants/s", "overruns/s",
+		"over by",    "wait p50",      "p99",	 "max",	  "stalls/s", "favoured/s",
+		"requests/s", "round trips/s", "memory", "limit", NULL};
 	const json_t *vms = json_object_get(span->later, "vms");
 	struct fgv_table table;
 	json_t *vm;
 	size_t i;
 
 	fgv_table_init(&table, span->earlier ? rates : totals);
-	json_array_foreach(vms, i, vm) {
+	json_array_foreach(vms, i, vm)
+	{
 		if (add_vm(&table, span, vm))
 			return fgv_ctl_bad_reply();
 	}

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import BUILD, PATIENCE_S, RUN, backend, expect, expect_verified, finish, kill, main, \
+from harness import BACKEND, BUILD, PATIENCE_S, RUN, backend, expect, expect_verified, finish, kill, main, \
     wait_until
 
 CTL = BUILD / "tools/fairgvctl"
@@ -148,12 +148,13 @@ def lists():
     with backend(VMS) as daemon:
         gpus, vms, sessions = tables(ctl(daemon, "list"))
         expect(gpus[1][:2] == ["0", "fair"], f"GPUs: {gpus}")
-        expect(vms[1:] == [["vm1", "1", "25.0%", "0", "0", "-"], ["vm2", "3", "75.0%", "0", "0", "-"]],
+        expect([row[:4] + row[-2:] for row in vms[1:]] ==
+               [["vm1", "1", "25.0%", "0", "0", "-"], ["vm2", "3", "75.0%", "0", "0", "-"]],
                f"VMs: {vms}")
         expect(len(sessions) == 1, f"sessions: {sessions}")
         with busy(daemon, "vm2"):
             _, vms, sessions = tables(ctl(daemon, "list"))
-            expect(vms[2] == ["vm2", "3", "75.0%", "0", "1", "-"], f"VMs: {vms}")
+            expect(vms[2][:4] + vms[2][-2:] == ["vm2", "3", "75.0%", "0", "1", "-"], f"VMs: {vms}")
             [vm, _, state, interactive, pid, user, program] = sessions[1]
             expect(vm == "vm2" and interactive in ("yes", "no") and state in ("holding", "waiting", "idle") and program == "matmul"
                    and user == pwd.getpwuid(os.getuid()).pw_name and os.path.exists(f"/proc/{pid}"),
@@ -250,7 +251,8 @@ def set_takes_effect():
         with busy(daemon, "vm1", "vm2"):
             even = share_of_vm1(daemon, 500 * MS)
             expect(ctl(daemon, "set", "vm1", "weight=9") == "vm1: weight 1 -> 9\n", "what it says")
-            expect(["vm1", "9", "90.0%", "0", "1", "-"] in tables(ctl(daemon, "list"))[1], "the list")
+            rows = tables(ctl(daemon, "list"))[1]
+            expect(["vm1", "9", "90.0%", "0"] in [row[:4] for row in rows], rows)
             more = share_of_vm1(daemon, 500 * MS)
             # A guest that the processors' load keeps from posting leaves its turn to others.
             expect(0.3 < even < 0.7 and more > even + 0.1, f"shares: {even}, then {more}")
@@ -264,6 +266,53 @@ def lists_for_programs():
         expect("qemu_pid" not in reply["vms"][0] and reply["vms"][1]["qemu_pid"] is None, reply)
         rows = tables(ctl(daemon, "list"))[1]
         expect(rows[0][-1] == "QEMU" and rows[1][-1] == "-" and rows[2][-1] == "none", rows)
+
+
+def shows_memory():
+    """What a GPU has, what its VMs may use of it, and what they do."""
+    with backend({"vm1": 'memory = "1G";', "vm2": ""}) as daemon:
+        with busy(daemon, "vm1"):
+            reply = json.loads(ctl(daemon, "list", "--json"))
+            vm1, vm2 = reply["vms"]
+            expect(reply["gpus"][0]["memory_bytes"] == 4 << 30, reply["gpus"])
+            expect(vm1["memory_limit_bytes"] == 1 << 30 and vm2["memory_limit_bytes"] is None, reply)
+            expect(vm1["memory_bytes"] > 0 and vm2["memory_bytes"] == 0, reply)
+            gpus, vms, _ = tables(ctl(daemon, "list"))
+            expect("4.0 GiB" in " ".join(gpus[1]), gpus)
+            expect("1.0 GiB 1 -" in " ".join(vms[1]) and " ".join(vms[2]).endswith("- 0 -"), vms)
+            rows = tables(ctl(daemon, "stat"))[0]
+            expect(rows[0][-1] == "limit", rows)
+            [of_vm1] = [row for row in rows if row[:2] == ["vm1", "all"]]
+            expect(of_vm1[-2:] == ["1.0", "GiB"], rows)
+
+
+def starts(config, *options):
+    """A daemon with the soft GPU, which has 4 GiB; what it says until it ends or serves."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "conf"
+        path.write_text(config)
+        with open(f"{folder}/log", "w+", encoding="utf-8") as log, subprocess.Popen(
+                [BACKEND, "--config", path, "--socket", f"{folder}/socket", *options],
+                stdout=log, stderr=log) as process:
+            wait_until(lambda: process.poll() is not None or
+                       pathlib.Path(f"{folder}/socket.control").exists(), "start")
+            process.terminate()
+            status = process.wait(PATIENCE_S)
+            log.seek(0)
+            return status, log.read().replace(str(path), "conf")
+
+
+def promises_no_memory_twice():
+    for vms in ('( { name = "a"; memory = "800G"; } )',
+                '( { name = "a"; memory = "3G"; },\n { name = "b"; memory = "2G"; } )'):
+        config = f'gpu = "soft";\nvms = {vms};\n'
+        line = 2 + vms.count("\n")
+        for options in ((), ("--check",)):
+            status, said = starts(config, *options)
+            expect(status == 1 and f"conf:{line}: memory: the VMs of GPU 0 are given" in said
+                   and "overcommit = true" in said, said)
+            status, said = starts("overcommit = true;" + config, *options)
+            expect(status == 0 and f"warning: conf:{line}: memory: the VMs" in said, said)
 
 
 def ends_a_session():
@@ -309,4 +358,4 @@ def private_daemon():
 
 main(usage, nobody_there, nonsense, says_no, can_not_write, lists, config_says_where,
      stat_while_and_after, stat_as_a_table, stat_at_an_interval, set_takes_effect,
-     lists_for_programs, ends_a_session, private_daemon)
+     lists_for_programs, shows_memory, promises_no_memory_twice, ends_a_session, private_daemon)

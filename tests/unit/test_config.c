@@ -169,11 +169,11 @@ START_TEST(shares_as_text)
 	static const struct {
 		const char *text;
 		uint64_t share;
-	} good[] = {{"0%", 0},		   {"50%", 500000}, {"12.5%", 125000}, {"0.0001%", 1},
-		    {"99.9999%", 999999}, {"100%", FGV_SCHED_WHOLE}};
-	static const char *const bad[] = {"",	    "%",      "50",	   "50 %",   "-1%", "101%",
-					  "100.1%", "12.%",   ".5%",	   "1.23456%", "50%%",
-					  "1e1%",   "0x10%",  "4294967297%", "+1%", "1.-5%"};
+	} good[] = {{"0%", 0},	    {"50%", 500000},	  {"12.5%", 125000},
+		    {"0.0001%", 1}, {"99.9999%", 999999}, {"100%", FGV_SCHED_WHOLE}};
+	static const char *const bad[] = {
+		"",    "%",	   "50",   "50 %", "-1%",   "101%",	   "100.1%", "12.%",
+		".5%", "1.23456%", "50%%", "1e1%", "0x10%", "4294967297%", "+1%",    "1.-5%"};
 	uint64_t share = 7;
 	char text[32];
 
@@ -418,6 +418,36 @@ START_TEST(devices)
 }
 END_TEST
 
+/* Quotas that a GPU has no memory for are refused, at the one that is too much, unless asked for.
+ */
+START_TEST(memory_that_is_not_there)
+{
+	static const char text[] = "vms = ( { name = \"a\"; memory = \"3G\"; },\n"
+				   "{ name = \"b\"; device = 1; memory = \"2G\"; },\n"
+				   "{ name = \"c\"; },\n"
+				   "{ name = \"d\"; memory = \"2G\"; } );\n%s";
+	const char *const said = "x.conf:4: memory: the VMs of GPU 0 are given 5120 MiB together, "
+				 "and it has 4096";
+	char file[512];
+
+	for (int overcommit = 0; overcommit < 2; overcommit++) {
+		snprintf(file, sizeof(file), text, overcommit ? "overcommit = true;" : "");
+		ck_assert_int_eq(fgv_config_parse(&config, file, "x.conf", why, sizeof(why)), 0);
+		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 5ull << 30, why, sizeof(why)),
+				 0);
+		ck_assert_str_eq(why, "");
+		ck_assert_int_eq(fgv_config_check_memory(&config, 1, 4ull << 30, why, sizeof(why)),
+				 0);
+		ck_assert_str_eq(why, "");
+		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 4ull << 30, why, sizeof(why)),
+				 overcommit ? 0 : -ENOMEM);
+		ck_assert(!strncmp(why, said, strlen(said)));
+		ck_assert_int_eq(strstr(why, "overcommit = true") == NULL, overcommit);
+		fgv_config_fini(&config);
+	}
+}
+END_TEST
+
 START_TEST(sizes)
 {
 	char text[32];
@@ -587,6 +617,7 @@ int main(void)
 	tcase_add_test(tcase, devices);
 	tcase_add_test(tcase, sizes);
 	tcase_add_test(tcase, default_texts);
+	tcase_add_test(tcase, memory_that_is_not_there);
 	tcase_add_test(tcase, man_page);
 	tcase_add_test(tcase, man_page_has_no_other_keys);
 	tcase_add_test(tcase, files);
