@@ -160,8 +160,10 @@ static uint32_t build_fills(uint32_t count)
 	uint8_t *text = (uint8_t *)message.nodes;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct fgv_graph_node head = {i,     FGV_OP_FILL, sizeof(struct fgv_fill_request),
-					      i > 0, 0,		  0};
+		struct fgv_graph_node head = {.number = i,
+					      .op = FGV_OP_FILL,
+					      .message_len = sizeof(struct fgv_fill_request),
+					      .before_count = i > 0};
 		struct fgv_fill_request request = {
 			.address = memory, .count = BYTES / 4, .value = i, .width = 4};
 		uint32_t before[2] = {i - 1, 0};
