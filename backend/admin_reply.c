@@ -145,6 +145,25 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 	return figures ? json_object_update_new(object, figures) : -1;
 }
 
+/* The same of the engines that copy, where they are granted by themselves. */
+static int add_copying(json_t *object, const struct fgv_vm *vm)
+{
+	static const char *const names[FGV_COPY_ENGINES] = {"copy_in", "copy_out"};
+	struct fgv_gpusched_stats stats;
+	int err = 0;
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !err; i++) {
+		if (!fgv_vm_copying_stats(vm, i, &stats))
+			continue;
+		err = json_object_set_new(object, names[i],
+					  json_pack("{s:I, s:I, s:o}", "gpu_ns",
+						    integer(stats.sched.gpu_ns), "grants",
+						    integer(stats.sched.grants), "wait",
+						    wait_of(&stats.sched.wait)));
+	}
+	return err;
+}
+
 static const char *state_name(const struct fgv_gpusched_stats *stats)
 {
 	if (stats->holding)
@@ -216,6 +235,7 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 
 		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
 		err |= add_figures(object, &account, &stats);
+		err |= add_copying(object, vm);
 		err |= json_object_set_new(object, "starved",
 					   json_integer(integer(stats.sched.starved)));
 	}

@@ -40,7 +40,7 @@ static json_t *set_weight(struct fgv_vm *vm, const json_t *value, const struct u
 			 min, max);
 		return NULL;
 	}
-	ret = fgv_gpusched_set_weight(vm->vgpu, (uint32_t)weight);
+	ret = fgv_vm_set_weight(vm, (uint32_t)weight);
 	if (ret) {
 		snprintf(why, why_len, "vm %s: the weight can't be changed: %s", vm->config->name,
 			 strerror(-ret));
@@ -119,7 +119,7 @@ static json_t *set_shares(struct fgv_vm *vm, const json_t *request, const struct
 	if (!read_share(request, "request_ppm", &shares.request, why, why_len) ||
 	    !read_share(request, "limit_ppm", &shares.limit, why, why_len))
 		return NULL;
-	ret = fgv_gpusched_set_shares(vm->vgpu, &shares);
+	ret = fgv_vm_set_shares(vm, &shares);
 	if (ret) {
 		explain(vm, &shares, ret, why, why_len);
 		return NULL;

@@ -82,6 +82,7 @@ struct fgv_config {
 	bool hold;	       /* kernels, where that is possible */
 	uint64_t hang_ns;      /* 0: never */
 	uint64_t hang_held_ns; /* of sessions that can be held; 0: never */
+	bool engines;	       /* each engine of a GPU is granted by itself */
 	bool cosched;	       /* favour vCPUs as far as the kernel allows it; else never */
 	uint64_t interactive_calls;
 	uint64_t interactive_window_ns;

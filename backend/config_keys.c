@@ -45,6 +45,8 @@ static const struct fgv_config_key keys[] = {
 	{"hang", false, FGV_CONFIG_TIMEOUT, TOP(hang_ns), 100 * MS, 3600 * S, FGV_CONFIG_NO_LIMIT,
 	 "10s; 0 where kernels are held",
 	 "a program that keeps the GPU this much too long is ended; 0: never"},
+	{"engines", false, FGV_CONFIG_SWITCH, TOP(engines), 0, 0, true, "true",
+	 "whether computing, copying in and copying out are granted by themselves"},
 	{"cosched", false, FGV_CONFIG_AUTO, TOP(cosched), 0, 0, true, "auto",
 	 "auto, or off: whether vCPUs of interactive programs are favoured while they have the "
 	 "GPU"},

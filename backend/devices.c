@@ -327,21 +327,45 @@ void fgv_devices_fini(struct fgv_devices *devices)
 	devices->count = 0;
 }
 
+static void stop_schedulers(struct fgv_device *device)
+{
+	fgv_gpusched_destroy(device->sched);
+	device->sched = NULL;
+	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
+		fgv_gpusched_destroy(device->copying[i]);
+		device->copying[i] = NULL;
+	}
+}
+
 void fgv_devices_stop(struct fgv_devices *devices)
 {
 	for (size_t i = 0; i < devices->count; i++) {
-		fgv_gpusched_destroy(devices->list[i].sched);
-		devices->list[i].sched = NULL;
+		stop_schedulers(&devices->list[i]);
 		fgv_arbiter_destroy(devices->list[i].arbiter);
 		devices->list[i].arbiter = NULL;
 	}
 	fgv_cosched_fini(&devices->cosched);
 }
 
-static int start_device(struct fgv_device *device, const struct fgv_gpusched_config *sched)
+/* Programs that wait for a copy are waited for by the engine that computes, which favours them. */
+static int start_copying(struct fgv_device *device, const struct fgv_gpusched_config *sched)
+{
+	struct fgv_gpusched_config copying = *sched;
+	int ret = 0;
+
+	copying.cosched = NULL;
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++)
+		ret = fgv_gpusched_create(&device->copying[i], &copying);
+	return ret;
+}
+
+static int start_device(struct fgv_device *device, const struct fgv_gpusched_config *sched,
+			bool engines)
 {
 	int ret = fgv_gpusched_create(&device->sched, sched);
 
+	if (!ret && engines)
+		ret = start_copying(device, sched);
 	if (!ret && device->soft)
 		ret = fgv_arbiter_create(&device->arbiter, device->name, sched->hang_ns);
 	return ret;
@@ -367,7 +391,7 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 	sched.params.interactive_calls = (uint32_t)config->interactive_calls;
 	sched.params.interactive_window_ns = config->interactive_window_ns;
 	for (size_t i = 0; i < devices->count && !ret; i++)
-		ret = start_device(&devices->list[i], &sched);
+		ret = start_device(&devices->list[i], &sched, config->engines);
 	if (ret)
 		fgv_devices_stop(devices);
 	return ret;

@@ -27,6 +27,7 @@ struct fgv_device {
 	struct fgv_device_info info; /* as sessions get it, but for what depends on their VM */
 	char driver[80];	     /* the version of the host's driver */
 	struct fgv_gpusched *sched;  /* NULL: does not run */
+	struct fgv_gpusched *copying[2]; /* FGV_COPY_ENGINES; NULL: not granted by themselves */
 	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
 };
 

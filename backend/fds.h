@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /* In one message; FGV_FDS_MAX is the most. */
-#define FGV_FDS_MAX 16
+#define FGV_FDS_MAX 24
 
 /*
  * Sends @len bytes on @socket, with copies of the @count descriptors; never waits. 0, or a

@@ -22,6 +22,12 @@ struct fgv_gpusched;
 struct fgv_gpusched_vgpu;
 struct fgv_gpusched_session;
 
+/*
+ * A GPU has a scheduler for each of its engines: for computing, and where they are granted by
+ * themselves, for copying in and out (docs/design/0021-engines.md). They know nothing of each other.
+ */
+#define FGV_COPY_ENGINES 2
+
 struct fgv_gpusched_config {
 	const struct fgv_policy *policy;
 	struct fgv_sched_params params;

@@ -48,6 +48,7 @@ struct fgv_session {
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
 	struct fgv_gpusched_session *sched;
+	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
 	pid_t pid;
 	pid_t client_pid;
 	uint32_t guest_pid;
@@ -181,6 +182,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.lanes = layout->lanes,
 		.is_substitute = session->vm->device->is_substitute,
 		.batching = sessions->config->batching,
+		.engines = session->vm->copying[0] != NULL,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
@@ -291,7 +293,7 @@ static void watch_control(struct fgv_session *session)
 
 static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_session *session,
 			  const struct fgv_client *client, const struct fgv_client_window *window,
-			  const int grant_fds[3], int images_fd)
+			  const int grant_fds[FGV_SETUP_GRANT_FDS], int images_fd)
 {
 	int fds[FGV_SETUP_FDS] = {
 		[FGV_SETUP_CONNECTION] = client->fd,
@@ -305,7 +307,7 @@ static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_sessio
 	};
 	struct fgv_setup setup;
 
-	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, 3 * sizeof(int));
+	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, FGV_SETUP_GRANT_FDS * sizeof(int));
 	fill_setup(sessions, session, window, &setup);
 	return fgv_warm_assign(sessions->warm, (unsigned)session->vm->config->device, &setup, fds,
 			       &session->pid, &session->control_fd);
@@ -314,7 +316,7 @@ static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_sessio
 /* With a line to the keeper of its VM's images. */
 static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
 		     const struct fgv_client *client, const struct fgv_client_window *window,
-		     const int grant_fds[3])
+		     const int grant_fds[FGV_SETUP_GRANT_FDS])
 {
 	struct fgv_vm *vm = session->vm;
 	int fd = fgv_keeper_connect(&session->images, &vm->keeper, sessions->warm->vgpu_path,
@@ -332,7 +334,7 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 
 /* With a window and a doorbell of its own, neither of which is kept. */
 static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session *session,
-			 const struct fgv_client *client, const int grant_fds[3])
+			 const struct fgv_client *client, const int grant_fds[FGV_SETUP_GRANT_FDS])
 {
 	struct fgv_client_window window = {.fd = fgv_window_create(&sessions->layout)};
 	int ret;
@@ -351,11 +353,58 @@ static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session
 
 /* Finds the session a process. On failure there is none to get rid of. */
 static int find_process(const struct fgv_sessions *sessions, struct fgv_session *session,
-			const struct fgv_client *client, const int grant_fds[3])
+			const struct fgv_client *client, const int grant_fds[FGV_SETUP_GRANT_FDS])
 {
 	if (!client->window)
 		return hand_over_new(sessions, session, client, grant_fds);
 	return hand_over(sessions, session, client, client->window, grant_fds);
+}
+
+/* *@use: of the engine that computes, but for why the process was killed. */
+static void detach_share(struct fgv_session *session, struct fgv_gpusched_stats *use)
+{
+	struct fgv_gpusched_stats copying = {0};
+	const char *killed_for = NULL;
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
+		if (!session->copying[i])
+			continue;
+		fgv_gpusched_detach_session(session->copying[i], &copying);
+		session->copying[i] = NULL;
+		killed_for = copying.killed_for ? copying.killed_for : killed_for;
+	}
+	fgv_gpusched_detach_session(session->sched, use);
+	if (use && !use->killed_for)
+		use->killed_for = killed_for;
+}
+
+/* Where engines are not granted by themselves, the descriptors of the one grant stand for all. */
+static int attach_share(struct fgv_session *session, int fds[FGV_SETUP_GRANT_FDS])
+{
+	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
+					      fds);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		int *own = &fds[3 * (i + 1)];
+
+		if (session->vm->copying[i])
+			ret = fgv_gpusched_attach_session(session->vm->copying[i], session->label,
+							  &session->copying[i], own);
+		else
+			memcpy(own, fds, 3 * sizeof(int));
+		if (ret)
+			detach_share(session, NULL);
+	}
+	return ret;
+}
+
+static void tell_started(struct fgv_session *session)
+{
+	fgv_gpusched_session_started(session->sched, session->pid);
+	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
+		if (session->copying[i])
+			fgv_gpusched_session_started(session->copying[i], session->pid);
+	}
 }
 
 static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
@@ -366,18 +415,17 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 		.uid = client->uid,
 		.vcpus = client->window ? &session->vm->vcpus : NULL,
 	};
-	int grant_fds[3];
-	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
-					      grant_fds);
+	int grant_fds[FGV_SETUP_GRANT_FDS];
+	int ret = attach_share(session, grant_fds);
 
 	if (ret)
 		return ret;
 	fgv_gpusched_session_guest(session->sched, &owner);
 	ret = find_process(sessions, session, client, grant_fds);
 	if (ret)
-		fgv_gpusched_detach_session(session->sched, NULL);
+		detach_share(session, NULL);
 	else
-		fgv_gpusched_session_started(session->sched, session->pid);
+		tell_started(session);
 	return ret;
 }
 
@@ -547,7 +595,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	fgv_keeper_hang_up(&session->images);
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
-	fgv_gpusched_detach_session(session->sched, use);
+	detach_share(session, use);
 	if (end)
 		tell_end(session, end, use);
 	fgv_device_forget(session->vm->device, session->pid);

@@ -82,9 +82,16 @@ enum fgv_setup_fd {
 	FGV_SETUP_GRANT,      /* struct fgv_grant (grant.h) */
 	FGV_SETUP_GRANT_BELL, /* wakes the dispatcher: look at the grant */
 	FGV_SETUP_SCHED_BELL, /* wakes the scheduler: the grant has changed */
+	FGV_SETUP_GRANT_IN,   /* the same three for copying in ... */
+	FGV_SETUP_GRANT_IN_BELL,
+	FGV_SETUP_SCHED_IN_BELL,
+	FGV_SETUP_GRANT_OUT, /* ... and out; where engines are not granted separately, those above */
+	FGV_SETUP_GRANT_OUT_BELL,
+	FGV_SETUP_SCHED_OUT_BELL,
 	FGV_SETUP_CGROUP,     /* "0" written to it puts the process into its VM's control group */
 	FGV_SETUP_IMAGES,     /* to the keeper of the VM's images; without a peer if it has none */
-	FGV_SETUP_FDS
+	FGV_SETUP_FDS,
+	FGV_SETUP_GRANT_FDS = FGV_SETUP_CGROUP - FGV_SETUP_GRANT
 };
 
 struct fgv_setup {
@@ -108,6 +115,8 @@ struct fgv_setup {
 	uint32_t lanes;
 	uint32_t is_substitute; /* for the welcome */
 	uint32_t batching;	/* launches may go to the driver together */
+	uint32_t engines;	/* each is granted by itself */
+	uint32_t reserved;
 };
 
 /*

@@ -70,22 +70,67 @@ static void fill_keeper(struct fgv_keeper_setup *setup, const struct fgv_config_
 	snprintf(setup->vm, sizeof(setup->vm), "%s", config->name);
 }
 
-/* Its place on the device, with what the configuration promises it. */
-static int attach_vgpu(struct fgv_vm *vm)
+static void detach_share(struct fgv_vm *vm)
 {
+	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
+		if (vm->copying[i])
+			fgv_gpusched_detach_vgpu(vm->copying[i]);
+	}
+	if (vm->vgpu)
+		fgv_gpusched_detach_vgpu(vm->vgpu);
+}
+
+/* Its place on the device, of each engine that is granted by itself. */
+static int attach_share(struct fgv_vm *vm)
+{
+	const struct fgv_device *device = vm->device;
+	uint32_t weight = (uint32_t)vm->config->weight;
 	const struct fgv_sched_shares shares = {
 		.request = (uint32_t)vm->config->request,
 		.limit = (uint32_t)vm->config->limit,
 	};
-	int ret = fgv_gpusched_attach_vgpu(vm->device->sched, (uint32_t)vm->config->weight,
-					   &vm->vgpu);
+	int ret = fgv_gpusched_attach_vgpu(device->sched, weight, &vm->vgpu);
 
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (device->copying[i])
+			ret = fgv_gpusched_attach_vgpu(device->copying[i], weight,
+						       &vm->copying[i]);
+	}
+	if (!ret)
+		ret = fgv_vm_set_shares(vm, &shares);
 	if (ret)
-		return ret;
-	ret = fgv_gpusched_set_shares(vm->vgpu, &shares);
-	if (ret)
-		fgv_gpusched_detach_vgpu(vm->vgpu);
+		detach_share(vm);
 	return ret;
+}
+
+int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares)
+{
+	int ret = fgv_gpusched_set_shares(vm->vgpu, shares);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (vm->copying[i])
+			ret = fgv_gpusched_set_shares(vm->copying[i], shares);
+	}
+	return ret;
+}
+
+int fgv_vm_set_weight(struct fgv_vm *vm, uint32_t weight)
+{
+	int ret = fgv_gpusched_set_weight(vm->vgpu, weight);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (vm->copying[i])
+			ret = fgv_gpusched_set_weight(vm->copying[i], weight);
+	}
+	return ret;
+}
+
+bool fgv_vm_copying_stats(const struct fgv_vm *vm, unsigned i, struct fgv_gpusched_stats *stats)
+{
+	if (!vm->copying[i])
+		return false;
+	fgv_gpusched_vgpu_stats(vm->copying[i], stats);
+	return true;
 }
 
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
@@ -101,7 +146,7 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 	ret = open_accounts(vm);
 	if (ret)
 		goto close_allowance;
-	ret = attach_vgpu(vm);
+	ret = attach_share(vm);
 	if (!ret)
 		return 0;
 	close_accounts(vm);
@@ -115,7 +160,7 @@ void fgv_vm_fini(struct fgv_vm *vm)
 	fgv_keeper_end(&vm->keeper);
 	if (vm->cgroup_fd >= 0)
 		close(vm->cgroup_fd);
-	fgv_gpusched_detach_vgpu(vm->vgpu);
+	detach_share(vm);
 	close_accounts(vm);
 	close_allowance(vm);
 }

@@ -18,6 +18,7 @@ struct fgv_vm {
 	const struct fgv_config_vm *config;
 	const struct fgv_device *device;
 	struct fgv_gpusched_vgpu *vgpu; /* its share of the device */
+	struct fgv_gpusched_vgpu *copying[FGV_COPY_ENGINES]; /* of engines that copy; or NULL */
 	struct fgv_allowance *allowance;
 	int allowance_fd;
 	struct fgv_accounts *accounts;
@@ -40,6 +41,13 @@ struct fgv_vm {
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_device *device);
 void fgv_vm_fini(struct fgv_vm *vm);
+
+/* Its share, of each engine, from the next decision on. As fgv_gpusched_set_weight(), _set_shares(). */
+int fgv_vm_set_weight(struct fgv_vm *vm, uint32_t weight);
+int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares);
+
+/* What its sessions have used of engine number @i that copies; false: not granted by itself. */
+bool fgv_vm_copying_stats(const struct fgv_vm *vm, unsigned i, struct fgv_gpusched_stats *stats);
 
 /* Whether @peer may use @vm: one of its users, or the daemon's own. */
 bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer);

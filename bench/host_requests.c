@@ -220,7 +220,8 @@ static void make_grant(void)
 	session.fds[FGV_SETUP_GRANT] = shared_memory(sizeof(struct fgv_grant));
 	session.setup.slice_ns = SLICE_NS;
 	session.gpu = &gpu;
-	check(!fgv_gate_init(&session), "the gate");
+	check(!fgv_gate_init(&session, &session.gate, FGV_ENGINE_COMPUTE, FGV_SETUP_GRANT),
+	      "the gate");
 	session.gate.grant->limit_ns = FGV_GRANT_NO_LIMIT;
 	check(fgv_grant_move(session.gate.grant, session.gate.word, FGV_GRANT_BUSY), "the grant");
 }

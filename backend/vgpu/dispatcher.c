@@ -127,12 +127,18 @@ static void count_sync_call(struct fgv_session *session, const struct fgv_reques
 	fgv_account_add(&grant->sync_calls, 1);
 }
 
+/* Whether it is work of an engine that copies. */
+static bool is_copy(const struct fgv_session *session, const struct fgv_request *request)
+{
+	return session->engines.current != FGV_ENGINE_COMPUTE && is_work(request);
+}
+
 /* What fgv_dispatch() has put on the GPU. Where that can't be told it is taken to be some. */
 static void let(struct fgv_session *session, const struct fgv_request *request, CUresult status)
 {
 	if (request->is_work ||
 	    (is_work(request) && (status == CUDA_SUCCESS || status == FGV_PENDING)))
-		fgv_gate_let(session, request);
+		fgv_engines_let(session, request);
 }
 
 /* A call that has found no memory: whether it waits for a session that is ending. */
@@ -159,14 +165,18 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 {
 	bool errand = info_of(request->op)->errand;
 	uint64_t begun_ns;
+	int err;
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
 	fgv_gate_begin_calls(&session->gate);
+	session->gpu->copies = is_copy(session, request);
 	begun_ns = errand ? fgv_errands_begin(session) : 0;
 	answer->data_len = 0;
-	if (fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
-			 &answer->status) < 0)
+	err = fgv_dispatch(session, request, session->message, len, answer->data,
+			   &answer->data_len, &answer->status);
+	session->gpu->copies = false;
+	if (err < 0)
 		return violation(session, request, request->violation);
 	if (begun_ns && answer->status != FGV_CLOSED)
 		fgv_errands_end(session, request->op, begun_ns);
@@ -187,16 +197,20 @@ static int execute_post(struct fgv_session *session, struct fgv_request *request
 {
 	uint32_t no_reply;
 	CUresult status;
+	int err;
 
 	if (request->op != FGV_OP_LAUNCH)
 		fgv_batch_flush(session);
 	fgv_gate_begin_calls(&session->gate);
-	if (fgv_dispatch(session, request, session->message, len, NULL, &no_reply, &status) < 0)
+	session->gpu->copies = is_copy(session, request);
+	err = fgv_dispatch(session, request, session->message, len, NULL, &no_reply, &status);
+	session->gpu->copies = false;
+	if (err < 0)
 		return violation(session, request, request->violation);
 	if (status == FGV_CLOSED)
 		return CLOSED;
 	if (status == CUDA_SUCCESS || request->is_work)
-		fgv_gate_let(session, request);
+		fgv_engines_let(session, request);
 	if (status != CUDA_SUCCESS)
 		fail_post(session, request, len, status);
 	return 0;
@@ -271,7 +285,7 @@ static int reply_not_ready(struct fgv_session *session, const struct fgv_request
 static bool may_run(struct fgv_session *session, const struct fgv_request *request,
 		    const uint8_t *message, uint32_t len)
 {
-	return !is_work(request) || fgv_gate_admits(session, &session->gate, request, message, len);
+	return !is_work(request) || fgv_engines_admit(session, request, message, len);
 }
 
 /*
@@ -520,7 +534,7 @@ static int turn(struct fgv_session *session)
 {
 	int done = 0, err = 1;
 
-	session->gate.blocked = false;
+	fgv_engines_begin_turn(session);
 	if (session->room.count && fgv_room_is_due(session)) {
 		err = run_room(session);
 		done = err;
@@ -538,7 +552,7 @@ static int turn(struct fgv_session *session)
 		done += err;
 	}
 	if (err >= 0) {
-		done += fgv_gate_turn(session);
+		done += fgv_engines_turn(session);
 		fgv_errands_settle(session);
 		fgv_gate_end_calls(session);
 		err = fgv_control_look(session);
@@ -560,8 +574,8 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 		{.fd = session->fds[FGV_SETUP_DOORBELL], .events = POLLIN},
 		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLIN | POLLRDHUP},
 		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
-		{.fd = session->gate.bell_fd, .events = POLLIN},
 		{.fd = completion_fd, .events = POLLIN},
+		[4 ... 3 + FGV_ENGINES] = {.fd = -1},
 	};
 	struct timespec limit = {
 		.tv_sec = (time_t)(limit_ns / FGV_NS_PER_SEC),
@@ -569,6 +583,7 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 	};
 	int ready;
 
+	fgv_engines_bells(session, &fds[4]);
 	session->waits.slept = true;
 	fgv_account_add(&session->account->parks, 1);
 	ready = ppoll(fds, FGV_ARRAY_LEN(fds), limit_ns == UINT64_MAX ? NULL : &limit, NULL);
@@ -591,13 +606,13 @@ static int look_again(struct fgv_session *session, int completion_fd)
 
 	if (completion_fd >= 0) {
 		session->gpu->ops->arm(session->gpu);
-		err = poll_waits(session) + fgv_loans_look(session) + fgv_gate_turn(session);
+		err = poll_waits(session) + fgv_loans_look(session) + fgv_engines_turn(session);
 	}
 	if (err == 0 && fgv_stall_is_full(&session->stall))
 		err = look_for_returns(session, &lane) != NULL;
 	else if (err == 0 && !fgv_held_is_full(&session->held))
 		err = fgv_lanes_any_ordered(session->lanes);
-	return err ? err : fgv_gate_has_news(&session->gate);
+	return err ? err : fgv_engines_have_news(session);
 }
 
 /*
@@ -609,14 +624,14 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 {
 	struct fgv_window_head *head = fgv_window_head(&session->window);
 	bool is_on_gpu = session->waits.on_gpu > 0 || session->loans.count > 0 ||
-			 fgv_gate_has_work(&session->gate);
+			 fgv_engines_have_work(session);
 	int completion_fd = is_on_gpu ? session->gpu->ops->completion_fd(session->gpu) : -1;
 	bool is_polled = is_on_gpu && completion_fd < 0;
 	uint64_t limit_ns = is_polled ? poll_after_ns(waited_ns) : UINT64_MAX;
 	int err;
 
 	fgv_batch_send(session);
-	if (!fgv_gate_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
+	if (!fgv_engines_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
 		return 0;
 	/* Which lane the one request that can be taken comes by is not known. */
 	if (fgv_stall_is_full(&session->stall))
@@ -629,13 +644,12 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
 	if (!fgv_held_is_full(&session->held))
 		fgv_park_announce(&head->host_parked);
-	fgv_park_announce(&session->gate.grant->parked);
+	fgv_engines_announce_sleep(session);
 	err = look_again(session, completion_fd);
 	if (err == 0)
 		err = sleep_on(session, completion_fd, limit_ns);
-	fgv_park_withdraw(&session->gate.grant->parked);
+	fgv_engines_withdraw_sleep(session);
 	fgv_park_withdraw(&head->host_parked);
-	fgv_doorbell_clear(session->gate.bell_fd);
 	fgv_doorbell_clear(session->fds[FGV_SETUP_DOORBELL]);
 	return err < 0 ? err : 0;
 }

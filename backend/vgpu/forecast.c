@@ -86,24 +86,6 @@ static enum fgv_engine engine_of(const struct fgv_session *session, uint16_t op,
 	}
 }
 
-/* What @message names at @off; NULL for the legacy stream, and for what there is not. */
-static struct fgv_object *object_at(struct fgv_session *session, enum fgv_kind kind,
-				    const uint8_t *message, size_t off)
-{
-	uint32_t handle;
-
-	memcpy(&handle, message + off, sizeof(handle));
-	return handle ? fgv_session_lookup(session, kind, handle) : NULL;
-}
-
-static struct fgv_object *stream_of(struct fgv_session *session, uint16_t op,
-				    const uint8_t *message)
-{
-	uint16_t off = fgv_op_infos[op].stream_off;
-
-	return off == FGV_OP_NO_STREAM ? NULL : object_at(session, FGV_KIND_STREAM, message, off);
-}
-
 /* Of a launch, whose kind has @place: a kernel mostly has the shape of the last time. */
 static uint32_t share_of(struct fgv_forecast *forecast, const uint8_t *message, uint16_t place)
 {
@@ -129,7 +111,7 @@ void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *
 	uint64_t ns = forecast->costs.ns[place];
 
 	*expected = (struct fgv_expected){
-		.piece = {stream_of(session, request->op, message),
+		.piece = {fgv_engines_stream_of(session, request->op, message),
 			  engine_of(session, request->op, message), FGV_SHARE_ALL,
 			  ns ? ns : forecast->unknown_ns},
 		.place = place,
@@ -156,13 +138,13 @@ static void meet(struct fgv_session *session, uint16_t op, const uint8_t *messag
 
 	switch (op) {
 	case FGV_OP_EVENT_RECORD:
-		event = object_at(session, FGV_KIND_EVENT, message,
+		event = fgv_engines_object_at(session, FGV_KIND_EVENT, message,
 				  offsetof(struct fgv_event_record_request, event));
 		if (event)
 			fgv_overlap_record(overlap, stream, event);
 		break;
 	case FGV_OP_STREAM_WAIT_EVENT:
-		event = object_at(session, FGV_KIND_EVENT, message,
+		event = fgv_engines_object_at(session, FGV_KIND_EVENT, message,
 				  offsetof(struct fgv_stream_wait_event_request, event));
 		if (event)
 			fgv_overlap_wait(overlap, stream, event);
@@ -183,7 +165,7 @@ uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request 
 static bool foresee_graph(struct fgv_session *session, struct fgv_request *request,
 			  const uint8_t *message)
 {
-	const struct fgv_object *graph = object_at(
+	const struct fgv_object *graph = fgv_engines_object_at(
 		session, FGV_KIND_GRAPH, message, offsetof(struct fgv_graph_launch_request, graph));
 
 	if (graph)

@@ -1,6 +1,8 @@
 /*
- * The gate through which all work of a session gets to the GPU: it opens with the grant
- * (backend/grant.h) and closes before the slice is used up. It measures what the session uses.
+ * The gate through which the work of a session gets to an engine of the GPU: it opens with that
+ * engine's grant (backend/grant.h) and closes before the slice is used up. It measures what the
+ * session uses. engines.h says which gate a request has to pass; where engines are not granted by
+ * themselves there is one, for all work.
  *
  * Work that is let through is marked from time to time by a fence. A mark that passes tells
  * how long the work before it took, so use is measured without ever letting the GPU run
@@ -25,6 +27,8 @@
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/grant.h"
+#include "backend/shared.h"
+#include "backend/vgpu/engine.h"
 #include "backend/vgpu/forecast.h"
 
 #define FGV_GATE_MARKS 64 /* at most, at once; a power of two */
@@ -42,10 +46,13 @@ struct fgv_mark {
 	uint8_t kinds;	/* more than there is room for: nothing is learned of them */
 	bool has_first; /* a request of a kind that was never measured */
 	uint16_t first_place;
+	struct fgv_place after; /* of a copy: what comes before it */
+	bool is_behind;		/* ... was not all done, so its time says little */
 };
 
 struct fgv_gate {
-	struct fgv_grant *grant;
+	enum fgv_engine engine;
+	struct fgv_grant *grant; /* NULL: the engine is not granted by itself */
 	int bell_fd;	   /* wakes this process */
 	int sched_bell_fd; /* wakes the daemon's scheduler */
 	uint64_t slice_ns; /* of work unfinished at most */
@@ -61,7 +68,6 @@ struct fgv_gate {
 	uint64_t used_ns;   /* but for what since_ns counts */
 	uint64_t linger_ns; /* it goes on asking until then, work or not; 0: it does not */
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
-	bool online;	    /* the guest was told that the GPU is its own, or about to be */
 	bool woke;	    /* the last reply woke a thread that slept */
 	bool over;	    /* the turn ends before its time, once its work is done */
 	uint64_t off_ns;    /* without the grant since */
@@ -71,17 +77,20 @@ struct fgv_gate {
 	bool told_call;	    /* the daemon was rung for it */
 	bool begun;	/* fgv_gate_begin() has started the clock for the next work */
 	bool blocked;	/* the next request waits for the gate; set anew in each turn */
+	bool awaited;	/* the next request, of another engine, comes after its work; the same */
 	uint32_t turns;
 	struct fgv_mark open; /* work that has no fence yet */
+	struct fgv_object *open_stream; /* of a copy in it, referenced; NULL: the legacy one */
 	struct fgv_mark marks[FGV_GATE_MARKS];
 	uint32_t oldest, mark_count;
 	struct fgv_forecast forecast;
 };
 
-/* Maps the grant. 0 or a negative errno. */
-int fgv_gate_init(struct fgv_session *session);
+/* Maps the grant, the first of three descriptors from number @fd on. 0 or a negative errno. */
+int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_engine engine,
+		  enum fgv_setup_fd fd);
 /* Puts the fences; the GPU is still there. */
-void fgv_gate_fini(struct fgv_session *session);
+void fgv_gate_fini(struct fgv_session *session, struct fgv_gate *gate);
 
 /* For fgv_gate_admits(): the session is held, and there is room. */
 bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *request);
@@ -144,8 +153,17 @@ void fgv_gate_begin(struct fgv_gate *gate);
  */
 void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request);
 
+/*
+ * The same for a gate of an engine that copies: whether @ns more fit; and a copy of @kind, taken to
+ * last @ns, that comes after @after in @stream, has been put on the GPU.
+ */
+bool fgv_gate_admits_copy(struct fgv_gate *gate, uint64_t ns);
+void fgv_gate_let_copy(struct fgv_session *session, struct fgv_gate *gate,
+		       struct fgv_object *stream, const struct fgv_place *after, uint16_t kind,
+		       uint64_t ns);
+
 /* All requests up to number @last are done, as a wait for them has shown. */
-void fgv_gate_finished(struct fgv_session *session, uint64_t last);
+void fgv_gate_finished(struct fgv_session *session, struct fgv_gate *gate, uint64_t last);
 
 /*
  * The driver is about to be called, which may have to wait for the GPU there; a session that is
@@ -159,7 +177,7 @@ void fgv_gate_end_calls(struct fgv_session *session);
  * Once in each turn of the loop: looks at the marks and at the grant, asks for it and gives
  * it back. How much has changed; 0: nothing.
  */
-int fgv_gate_turn(struct fgv_session *session);
+int fgv_gate_turn(struct fgv_session *session, struct fgv_gate *gate);
 
 /*
  * The dispatcher has nothing to do and is about to announce that it sleeps. False: it must not
@@ -167,8 +185,8 @@ int fgv_gate_turn(struct fgv_session *session);
  * UINT64_MAX for no limit; before the call, how long where no better is known. @waited_ns: how
  * long there was nothing; @is_told: the GPU wakes the dispatcher when work completes.
  */
-bool fgv_gate_may_sleep(struct fgv_session *session, uint64_t waited_ns, bool is_told,
-			uint64_t *limit_ns);
+bool fgv_gate_may_sleep(struct fgv_session *session, struct fgv_gate *gate, uint64_t waited_ns,
+			bool is_told, uint64_t *limit_ns);
 
 /* After the announcement: whether the grant has changed since fgv_gate_turn() looked. */
 bool fgv_gate_has_news(const struct fgv_gate *gate);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
+#include "backend/vgpu/engine.h"
 #include "backend/vgpu/quota.h"
 
 /* Of one session at a time. */
@@ -70,6 +71,9 @@ struct fgv_object {
 	bool is_blocking; /* a stream that waits for the legacy one */
 	uint64_t ends_ns; /* of a stream, its work; of an event, what it was recorded behind
 			     (overlap.h) */
+	/* Of a stream, its last work; of an event, what it was recorded behind (engines.h). */
+	struct fgv_place place;
+	enum fgv_engine engine; /* of a stream, that of its last work */
 	/* Marks of stall.h, on streams, events and graphs; on events alone. */
 	uint64_t stalled;
 	uint64_t awaited;

@@ -117,7 +117,7 @@ static CUresult accounts_init(struct fgv_session *session)
 
 static CUresult gate_init(struct fgv_session *session)
 {
-	int err = fgv_gate_init(session);
+	int err = fgv_engines_init(session);
 
 	if (err < 0)
 		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the grant", err);
@@ -272,7 +272,7 @@ static const struct stage {
 	{sandbox_close, NULL},
 	{accounts_init, accounts_fini},
 	{staging_init, NULL},
-	{gate_init, fgv_gate_fini},
+	{gate_init, fgv_engines_fini},
 	{session_init, fgv_session_fini},
 	{watch_init, NULL},
 };

@@ -17,10 +17,7 @@
 #include <stdint.h>
 #include "backend/vgpu/handles.h"
 
-/* What does the work. Each has room for FGV_SHARE_ALL at any time. */
-enum fgv_engine { FGV_ENGINE_COMPUTE, FGV_ENGINE_IN, FGV_ENGINE_OUT, FGV_ENGINES };
-
-/* Parts of an engine; the smallest is what the most kernels at once leave to each. */
+/* Parts of an engine, which has room for all of them at any time; the smallest is what the most kernels at once leave to each. */
 #define FGV_SHARE_ALL 128u
 
 struct fgv_overlap {

@@ -262,7 +262,7 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 	if (reply->status != CUDA_SUCCESS && reply->status != CUDA_ERROR_NOT_READY)
 		fgv_console_look(session);
 	if (fgv_park_is_announced(parked))
-		session->gate.woke = true;
+		fgv_engines_note_waking(session);
 	if (fgv_lanes_reply(session->lanes, lane, reply) < 0) {
 		snprintf(session->reason, sizeof(session->reason),
 			 "lane %u leaves no room for replies", lane);

@@ -13,7 +13,7 @@
 #include "backend/vgpu/batch.h"
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/errands.h"
-#include "backend/vgpu/gate.h"
+#include "backend/vgpu/engines.h"
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/images/images.h"
@@ -66,7 +66,8 @@ struct fgv_session {
 	struct fgv_vmem vmem;
 	struct fgv_waits waits;
 	struct fgv_loans loans;
-	struct fgv_gate gate;
+	struct fgv_gate gate; /* of the engine that computes, or of all work */
+	struct fgv_engines engines;
 	struct fgv_batch batch;
 	struct fgv_errands errands;
 	struct fgv_held held;

@@ -138,7 +138,7 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 		return false;
 	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns,
 		       session->waits.slept);
-	fgv_gate_finished(session, wait->covers);
+	fgv_gate_finished(session, &session->gate, wait->covers);
 	unmap_leaving(session, wait);
 	return true;
 }

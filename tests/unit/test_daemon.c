@@ -187,11 +187,11 @@ START_TEST(descriptors_with_the_hello)
 	guest_receive(fd, &answer);
 	ck_assert_uint_eq(answer.welcome.status, 0);
 	/*
-	 * Eight more than before: the connection, the session's control socket and its line to the
-	 * keeper of images, the two bells of its grant and of its seat at the soft GPU's engine, and
+	 * Twelve more than before: the connection, the session's control socket and its line to the
+	 * keeper of images, the two bells of each engine's grant and of its seat at the soft GPU's engine, and
 	 * the folder of the program's threads.
 	 */
-	AWAIT(daemon_descriptors(&server) == descriptors + 8);
+	AWAIT(daemon_descriptors(&server) == descriptors + 12);
 	guest_close(fd, &answer);
 }
 END_TEST

@@ -172,6 +172,8 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
 	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
+	memcpy(&fds[FGV_SETUP_GRANT_IN], &fds[FGV_SETUP_GRANT], 3 * sizeof(int));
+	memcpy(&fds[FGV_SETUP_GRANT_OUT], &fds[FGV_SETUP_GRANT], 3 * sizeof(int));
 	fds[FGV_SETUP_CGROUP] = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it has none */
 	ck_assert_int_ge(fds[FGV_SETUP_CGROUP], 0);
 	fds[FGV_SETUP_IMAGES] = images_socket(vgpu);
