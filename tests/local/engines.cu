@@ -6,9 +6,12 @@
  * turns. Both say "verified=yes" where the data is right.
  *
  * `engines loop WHAT...` does so until it is ended, each WHAT in a thread and a stream of its own:
- * "in", "out" or "compute". It says "begun" first.
+ * "in", "out", "compute", which fills the GPU, or "block" and "long", kernels of one block. It says
+ * "begun" first.
  *
- * `engines rate SECONDS WHAT...` does so for so long, and says how many rounds each WHAT had.
+ * `engines rate SECONDS WHAT...` says "begun", and does so when there is a line to read. What counts
+ * are so many seconds, with half a second before and behind them. It says how many each WHAT did in
+ * a second, and "total" for all.
  */
 #include <atomic>
 #include <chrono>
@@ -165,6 +168,12 @@ static std::atomic<bool> over;
 /* One after the other, up to two batches of them queued; how many. */
 static void run_loop(const char *what, size_t bytes, unsigned blocks, std::atomic<uint64_t> *count)
 {
+	unsigned steps = 200;
+
+	if (strcmp(what, "compute")) {
+		blocks = 1;
+		steps = strcmp(what, "long") ? 6000 : 600000;
+	}
 	uint32_t *host = host_buffer(bytes), *device = device_buffer(bytes);
 	bool in = !strcmp(what, "in"), out = !strcmp(what, "out");
 	cudaStream_t stream = new_stream();
@@ -181,7 +190,7 @@ static void run_loop(const char *what, size_t bytes, unsigned blocks, std::atomi
 						      stream),
 				      what);
 			else
-				compute<<<blocks, THREADS, 0, stream>>>(device, 200);
+				compute<<<blocks, THREADS, 0, stream>>>(device, steps);
 		}
 		check(cudaEventRecord(done[n % 2], stream), "an event");
 		if (n == 0)
@@ -192,31 +201,61 @@ static void run_loop(const char *what, size_t bytes, unsigned blocks, std::atomi
 	check(cudaStreamSynchronize(stream), what);
 }
 
+static double seconds_now()
+{
+	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+		.count();
+}
+
+static void wait(double seconds)
+{
+	std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+static void measure(char **what, std::vector<std::atomic<uint64_t>> *counts, double seconds)
+{
+	std::vector<uint64_t> before;
+	double begin, took, total = 0;
+
+	wait(0.5);
+	begin = seconds_now();
+	for (auto &count : *counts)
+		before.push_back(count);
+	wait(seconds);
+	took = seconds_now() - begin;
+	for (size_t i = 0; i < counts->size(); i++) {
+		double rate = (double)((*counts)[i] - before[i]) / took;
+
+		printf("%s=%g\n", what[i], rate);
+		total += rate;
+	}
+	printf("total=%g\n", total);
+	fflush(stdout);
+	wait(0.5);
+	over = true;
+}
+
 static void run_loops(char **what, int count, double seconds)
 {
 	int processors;
 	std::vector<std::thread> threads;
 	std::vector<std::atomic<uint64_t>> counts(count);
-	auto begin = std::chrono::steady_clock::now();
 
 	check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "the GPU");
 	/* A GPU's copies take as long as its kernels; a soft one's are no more than is needed. */
 	size_t bytes = processors > 64 ? 32u << 20 : BYTES;
 	unsigned blocks = processors > 64 ? 8192 : 16;
 
-	for (int i = 0; i < count; i++)
-		threads.emplace_back(run_loop, what[i], bytes, blocks, &counts[i]);
 	printf("begun\n");
 	fflush(stdout);
-	if (seconds > 0) {
-		std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-		over = true;
-	}
+	if (seconds > 0)
+		getchar();
+	for (int i = 0; i < count; i++)
+		threads.emplace_back(run_loop, what[i], bytes, blocks, &counts[i]);
+	if (seconds > 0)
+		measure(what, &counts, seconds);
 	for (std::thread &thread : threads)
 		thread.join();
-	double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-	for (int i = 0; i < count; i++)
-		printf("%s=%g\n", what[i], counts[i] / took);
 }
 
 int main(int argc, char **argv)

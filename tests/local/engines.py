@@ -1,7 +1,7 @@
 """The engines of a GPU are granted by themselves: a program that copies does not wait for one that
 computes, and each engine's time goes to VMs by weight. No bound here is on time by the clock.
 """
-from harness import backend, expect, expect_verified, finish, kill, main, wait_until
+from harness import backend, expect, expect_verified, kill, main, wait_until
 
 HOLD = "tests/local/hold"
 ENGINES = "tests/local/engines"
@@ -107,11 +107,4 @@ def order():
         daemon.expect_at_rest()
 
 
-def rates():
-    """A program that is told how long counts what it does."""
-    with backend(VMS) as daemon:
-        status, out, err = finish(daemon.start("one", ENGINES, "rate", 0.2, "in", "compute"))
-        expect(status == 0 and out.startswith("begun\nin=") and "compute=" in out, out + err)
-
-
-main(copies_beside_an_endless_kernel, one_grant_for_all, weights, useless_copies, order, rates)
+main(copies_beside_an_endless_kernel, one_grant_for_all, weights, useless_copies, order)
