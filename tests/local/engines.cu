@@ -166,14 +166,14 @@ static int run_pipeline(unsigned rounds)
 static std::atomic<bool> over;
 
 /* One after the other, up to two batches of them queued; how many. */
-static void run_loop(const char *what, size_t bytes, unsigned blocks, std::atomic<uint64_t> *count)
+static void run_loop(const char *what, bool is_large, std::atomic<uint64_t> *count)
 {
-	unsigned steps = 200;
+	/* A soft GPU's copies and kernels are no larger than is needed. */
+	bool fills = !strcmp(what, "compute"), is_long = !strcmp(what, "long");
+	size_t bytes = is_large ? 32u << 20 : BYTES;
+	unsigned blocks = fills ? (is_large ? 8192 : 16) : 1;
+	unsigned steps = fills ? 200 : (is_long ? 6000 : 60) * (is_large ? 100 : 1);
 
-	if (strcmp(what, "compute")) {
-		blocks = 1;
-		steps = strcmp(what, "long") ? 6000 : 600000;
-	}
 	uint32_t *host = host_buffer(bytes), *device = device_buffer(bytes);
 	bool in = !strcmp(what, "in"), out = !strcmp(what, "out");
 	cudaStream_t stream = new_stream();
@@ -242,16 +242,12 @@ static void run_loops(char **what, int count, double seconds)
 	std::vector<std::atomic<uint64_t>> counts(count);
 
 	check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "the GPU");
-	/* A GPU's copies take as long as its kernels; a soft one's are no more than is needed. */
-	size_t bytes = processors > 64 ? 32u << 20 : BYTES;
-	unsigned blocks = processors > 64 ? 8192 : 16;
-
 	printf("begun\n");
 	fflush(stdout);
 	if (seconds > 0)
 		getchar();
 	for (int i = 0; i < count; i++)
-		threads.emplace_back(run_loop, what[i], bytes, blocks, &counts[i]);
+		threads.emplace_back(run_loop, what[i], processors > 64, &counts[i]);
 	if (seconds > 0)
 		measure(what, &counts, seconds);
 	for (std::thread &thread : threads)
