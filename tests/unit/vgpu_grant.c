@@ -47,6 +47,18 @@ void vgpu_await_wants(struct vgpu *vgpu)
 	}
 }
 
+struct vgpu vgpu_copying(const struct vgpu *vgpu, unsigned i)
+{
+	const struct vgpu_copying *copying = &vgpu->copying[i];
+	struct vgpu with = *vgpu;
+
+	with.grant = copying->grant;
+	with.grant_fd = copying->grant_fd;
+	with.grant_bell_fd = copying->grant_bell_fd;
+	with.sched_bell_fd = copying->sched_bell_fd;
+	return with;
+}
+
 void vgpu_take_grant(struct vgpu *vgpu)
 {
 	int waited_ms = 0;

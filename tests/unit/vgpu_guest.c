@@ -57,15 +57,46 @@ static void make_accounts(struct vgpu *vgpu)
 	vgpu->allowance->taken = UINT64_MAX;
 }
 
-static void make_grant(struct vgpu *vgpu)
+static struct vgpu_copying make_grant(void)
 {
-	vgpu->grant_fd = shared_memory(sizeof(struct fgv_grant));
-	vgpu->grant = mmap(NULL, sizeof(struct fgv_grant), PROT_READ | PROT_WRITE, MAP_SHARED,
-			   vgpu->grant_fd, 0);
-	ck_assert_ptr_ne(vgpu->grant, MAP_FAILED);
-	vgpu->grant_bell_fd = fgv_doorbell_create();
-	vgpu->sched_bell_fd = fgv_doorbell_create();
+	struct vgpu_copying made = {
+		.grant_fd = shared_memory(sizeof(struct fgv_grant)),
+		.grant_bell_fd = fgv_doorbell_create(),
+		.sched_bell_fd = fgv_doorbell_create(),
+	};
+
+	made.grant = mmap(NULL, sizeof(struct fgv_grant), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  made.grant_fd, 0);
+	ck_assert_ptr_ne(made.grant, MAP_FAILED);
+	return made;
+}
+
+static void make_grants(struct vgpu *vgpu)
+{
+	struct vgpu_copying computing = make_grant();
+
+	vgpu->grant = computing.grant;
+	vgpu->grant_fd = computing.grant_fd;
+	vgpu->grant_bell_fd = computing.grant_bell_fd;
+	vgpu->sched_bell_fd = computing.sched_bell_fd;
+	for (unsigned i = 0; i < 2; i++)
+		vgpu->copying[i] = make_grant();
 	vgpu_grant(vgpu, FGV_GRANT_NO_LIMIT);
+}
+
+static void drop_grant(const struct vgpu_copying *grant)
+{
+	munmap(grant->grant, sizeof(*grant->grant));
+	close(grant->grant_fd);
+	close(grant->grant_bell_fd);
+	close(grant->sched_bell_fd);
+}
+
+static void put_grant(const struct vgpu_copying *grant, int *fds)
+{
+	fds[0] = grant->grant_fd;
+	fds[1] = grant->grant_bell_fd;
+	fds[2] = grant->sched_bell_fd;
 }
 
 static void exec_vgpu(int control_fd, int log_fd)
@@ -85,7 +116,7 @@ void vgpu_spawn(struct vgpu *vgpu)
 	memset(vgpu, 0, sizeof(*vgpu));
 	vgpu->connection_fd = vgpu->window_fd = vgpu->doorbell_fd = -1;
 	make_accounts(vgpu);
-	make_grant(vgpu);
+	make_grants(vgpu);
 	make_seat(vgpu);
 	vgpu->log_fd = shared_memory(0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -101,7 +132,6 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 {
 	struct fgv_window layout;
 
-	(void)vgpu;
 	ck_assert_int_eq(fgv_window_layout(&layout, WINDOW_LEN, VGPU_LANES), 0);
 	*setup = (struct fgv_setup){
 		.vm = "vm1",
@@ -116,6 +146,7 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.slice_ns = VGPU_SLICE,
 		.idle_ns = VGPU_IDLE,
 		.batching = 1,
+		.engines = vgpu->has_engines,
 		.lanes = layout.lanes,
 	};
 }
@@ -172,8 +203,8 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_GRANT] = vgpu->grant_fd;
 	fds[FGV_SETUP_GRANT_BELL] = vgpu->grant_bell_fd;
 	fds[FGV_SETUP_SCHED_BELL] = vgpu->sched_bell_fd;
-	memcpy(&fds[FGV_SETUP_GRANT_IN], &fds[FGV_SETUP_GRANT], 3 * sizeof(int));
-	memcpy(&fds[FGV_SETUP_GRANT_OUT], &fds[FGV_SETUP_GRANT], 3 * sizeof(int));
+	put_grant(&vgpu->copying[0], &fds[FGV_SETUP_GRANT_IN]);
+	put_grant(&vgpu->copying[1], &fds[FGV_SETUP_GRANT_OUT]);
 	fds[FGV_SETUP_CGROUP] = open("/dev/null", O_WRONLY | O_CLOEXEC); /* it has none */
 	ck_assert_int_ge(fds[FGV_SETUP_CGROUP], 0);
 	fds[FGV_SETUP_IMAGES] = images_socket(vgpu);
@@ -492,6 +523,8 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 	close(vgpu->grant_fd);
 	close(vgpu->grant_bell_fd);
 	close(vgpu->sched_bell_fd);
+	for (unsigned i = 0; i < 2; i++)
+		drop_grant(&vgpu->copying[i]);
 	for (unsigned i = 0; i < FGV_SEAT_FDS; i++)
 		close(vgpu->seat_fds[i]);
 	close(vgpu->log_fd);

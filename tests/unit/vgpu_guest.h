@@ -36,6 +36,12 @@ struct vgpu_lane {
 	int doorbell_fd;
 };
 
+/* A grant of an engine that copies, by the names of those of the one that computes. */
+struct vgpu_copying {
+	int grant_fd, grant_bell_fd, sched_bell_fd;
+	struct fgv_grant *grant;
+};
+
 struct vgpu {
 	pid_t pid;
 	int control_fd, connection_fd, window_fd, doorbell_fd, accounts_fd, log_fd;
@@ -49,6 +55,8 @@ struct vgpu {
 	struct fgv_allowance *allowance;
 	int allowance_fd;
 	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
+	bool has_engines;	 /* granted by themselves; set before the setup is sent */
+	struct vgpu_copying copying[2]; /* in and out, not given */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
 };
@@ -80,6 +88,8 @@ void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state);
 void vgpu_take_grant(struct vgpu *vgpu);
 /* Waits until the process asks for the grant. */
 void vgpu_await_wants(struct vgpu *vgpu);
+/* @vgpu with the grant of engine @i that copies, for these functions alone. */
+struct vgpu vgpu_copying(const struct vgpu *vgpu, unsigned i);
 
 /* Wakes the dispatcher if it sleeps. */
 void vgpu_wake(struct vgpu *vgpu);
