@@ -63,6 +63,7 @@ struct workload {
 	long queries;		 /* cudaStreamQuery() after each iteration */
 	long round;
 	int kernels;	/* in one iteration */
+	bool copies;	/* ... or copies, and no kernel at all */
 	double growth;	/* a kernel's time grows about with this power of size */
 	bool can_graph; /* an iteration is kernels alone, all of them in @stream */
 

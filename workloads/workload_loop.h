@@ -260,7 +260,7 @@ static inline void workload_loop(struct workload *w)
 /* Says whether each kernel ran, exactly once. */
 static inline bool workload_all_ran(const struct workload *w)
 {
-	unsigned long long ran, launched = (unsigned long long)w->done * w->kernels;
+	unsigned long long ran, launched = w->copies ? 0 : (unsigned long long)w->done * w->kernels;
 
 	CUDA(w, cudaMemcpy(&ran, w->count, sizeof(ran), cudaMemcpyDeviceToHost));
 	if (ran == launched)

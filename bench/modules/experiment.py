@@ -66,6 +66,7 @@ class Way:
     context: str = "isolated"
     slice_ms: object = None      # None: the daemon's default
     cosched: bool = True
+    engines: bool = True         # granted by themselves
     warm: int = 0                # processes kept ready, which open the GPU while others use it
 
     def __str__(self):
@@ -73,14 +74,16 @@ class Way:
             return self.policy if self.context == "isolated" else f"{self.policy} {self.context}"
         length = "" if self.slice_ms is None else f" {self.slice_ms:g} ms"
         alone = "" if self.cosched else " without coscheduling"
-        return f"{self.policy} {self.context}{length}{alone}"
+        whole = "" if self.engines else " one grant for all engines"
+        return f"{self.policy} {self.context}{length}{alone}{whole}"
 
     def settings(self):
         """It in a daemon's configuration."""
         length = "" if self.slice_ms is None else f'slice = "{self.slice_ms * 1000:.0f}us";'
         alone = "" if self.cosched else 'cosched = "off";'
+        whole = "" if self.engines else "engines = false;"
         return (f'policy = "{self.policy}"; context = "{self.context}"; warm = {self.warm}; '
-                f'{length} {alone}')
+                f'{length} {alone} {whole}')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,12 @@ GRAPHS = "matmul:kernel-us=28,sync-every=32,graphs"
 LONG_GRAPHS = "matmul:kernel-us=509,sync-every=32,graphs"
 SLEEPER = "matmul:kernel-us=28,sync-every=8,burst-ms=5,sleep-ms=20"
 
+COPY_IN = "copyin:kernel-us=600"
+COPY_OUT = "copyout:kernel-us=600"
+
 FAIR = (Way("fair"),)
+ENGINES = (Way("native"), Way("none"), Way("fair", engines=False), Way("fair"),
+           Way("fair", "mps"))
 RIVALS = (Way("native"), Way("none"), Way("fair", slice_ms=6), Way("fair", slice_ms=30),
           Way("fair", "mps", 1))
 PLAIN = (Way("native"), Way("none"), Way("fair"))
@@ -48,6 +53,9 @@ SCENARIOS = {
                   ((SMALL,), (LARGE,), (HOTSPOT,), (ASYNCHRONOUS,)), kind="accounts"),
     "i": Scenario("graphs against launches, and against graphs longer than a slice", "1:1",
                   ((GRAPHS, LARGE), (GRAPHS, LONG_GRAPHS))),
+    "k": Scenario("one copies in, one copies out, one computes", "1:1:1",
+                  ((COPY_IN, COPY_OUT, SMALL),), ENGINES),
+    "k2": Scenario("two that copy in one direction, 1:3", "1:3", ((COPY_IN,), (COPY_OUT,))),
 }
 
 

@@ -15,7 +15,7 @@ WORKLOADS = {
     "blackscholes": (53, SIZES), "srad": (10, SIZES), "convolution": (8, SIZES),
     "histogram": (10, SIZES), "scan": (10, (1, 2, 33, 300007)), "nw": (6, (1, 2, 9)),
     "pathfinder": (6, (1, 2, 33, 1000)), "lavamd": (6, (1, 2, 9)), "heartwall": (10, (1, 2, 9)),
-    "cfd": (3, (1, 2, 9)),
+    "cfd": (3, (1, 2, 9)), "copyin": (1001, SIZES), "copyout": (1001, SIZES),
 }
 GRAPHS = ("vecadd", "matmul", "hotspot", "blackscholes", "convolution", "cfd")
 # Kernel times to ask for; a real GPU's problems would be too large for the processor to check.
