@@ -95,13 +95,14 @@ uint64_t fgv_errands_begin(const struct fgv_session *session)
 	return fgv_gate_is_alone(&session->gate) ? 0 : now_ns(session);
 }
 
-static void pay(struct fgv_session *session, uint64_t ns, uint64_t most_ns)
+/* @credit_ns: what it counts for where it is not paid for by the grant. */
+static void pay(struct fgv_session *session, uint64_t ns, uint64_t credit_ns)
 {
 	struct fgv_errands *errands = &session->errands;
 
 	if (fgv_gate_pay(&session->gate, ns))
 		return;
-	errands->credit_ns -= (int64_t)fgv_min_u64(ns, most_ns);
+	errands->credit_ns -= (int64_t)credit_ns;
 	if (errands->credit_ns < -(int64_t)FGV_ERRANDS_BURST_NS)
 		errands->credit_ns = -(int64_t)FGV_ERRANDS_BURST_NS;
 }
@@ -111,13 +112,16 @@ void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns
 	uint64_t took_ns = fgv_max_u64(now_ns(session), begun_ns) - begun_ns;
 	struct fgv_errands *errands = &session->errands;
 
+	uint64_t credit_ns = took_ns;
+
 	session->gpu->late_ns = 0;
-	if (!is_load(op)) {
-		pay(session, took_ns, UINT64_MAX);
-		return;
+	if (is_load(op)) {
+		errands->load_ns = errands->load_ns / 2 + took_ns / 2;
+		credit_ns = fgv_min_u64(took_ns, FGV_ERRANDS_LOAD_NS);
 	}
-	errands->load_ns = errands->load_ns / 2 + took_ns / 2;
-	pay(session, took_ns, FGV_ERRANDS_LOAD_NS);
+	if (is_load(op) || op == FGV_OP_MODULE_UNLOAD)
+		credit_ns = fgv_max_u64(credit_ns, FGV_ERRANDS_CHANGE_NS);
+	pay(session, took_ns, credit_ns);
 }
 
 void fgv_errands_settle(struct fgv_session *session)
@@ -130,5 +134,5 @@ void fgv_errands_settle(struct fgv_session *session)
 		return;
 	session->gpu->late_ns = 0;
 	if (!fgv_gate_is_alone(&session->gate))
-		pay(session, late_ns, UINT64_MAX);
+		pay(session, late_ns, late_ns);
 }

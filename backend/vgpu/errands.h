@@ -22,8 +22,12 @@
 #define FGV_ERRANDS_BURST_NS (20 * UINT64_C(1000000))
 #define FGV_ERRANDS_PART     200 /* one in so many of the time that passes */
 
-/* What loading a module costs others at most. Beyond that it is compiling, on a processor. */
-#define FGV_ERRANDS_LOAD_NS UINT64_C(1000000)
+/*
+ * What loading or unloading a module costs others: at least that the GPU changes to another context
+ * and back. What loading takes beyond a millisecond is compiling, on a processor.
+ */
+#define FGV_ERRANDS_CHANGE_NS UINT64_C(300000)
+#define FGV_ERRANDS_LOAD_NS   UINT64_C(1000000)
 
 struct fgv_errands {
 	int64_t credit_ns;  /* below 0: to be made up for first */

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include "backend/vgpu/session.h"
+#include "common/util.h"
 #include "tests/unit/vgpu_calls.h"
 
 #define MANY	20000
@@ -280,6 +281,25 @@ START_TEST(a_load_keeps_to_the_turn)
 }
 END_TEST
 
+/* Outside a turn, what makes the GPU change contexts counts for that, however short it was. */
+START_TEST(unloading_counts_for_the_change)
+{
+	static struct fgv_session session;
+	static struct fgv_gpu gpu;
+	struct fgv_grant grant = {0};
+	const int64_t credit_ns = 10000000;
+
+	session.gate.grant = &grant;
+	session.gpu = &gpu;
+	session.errands.credit_ns = credit_ns;
+	fgv_errands_end(&session, FGV_OP_MODULE_UNLOAD, fgv_now_ns());
+	ck_assert_int_le(session.errands.credit_ns, credit_ns - (int64_t)FGV_ERRANDS_CHANGE_NS);
+	session.errands.credit_ns = credit_ns;
+	fgv_errands_end(&session, FGV_OP_MODULE_LOAD, 1); /* a long one */
+	ck_assert_int_eq(session.errands.credit_ns, credit_ns - (int64_t)FGV_ERRANDS_LOAD_NS);
+}
+END_TEST
+
 /* A turn that has ended so is given back, with the load still to come. */
 START_TEST(a_turn_ends_with_a_load_that_does_not_fit)
 {
@@ -313,6 +333,7 @@ int main(void)
 	tcase_add_loop_test(tests, nothing_is_counted_alone, 0, KINDS);
 	tcase_add_loop_test(tests, nothing_is_counted_under_the_grant, 0, KINDS);
 	tcase_add_test(tests, a_load_keeps_to_the_turn);
+	tcase_add_test(tests, unloading_counts_for_the_change);
 	tcase_add_test(tests, a_turn_ends_with_a_load_that_does_not_fit);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
