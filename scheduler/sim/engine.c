@@ -1,6 +1,21 @@
 /* The virtual clock, see engine.h. */
 #include "scheduler/sim/engine.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+int engine_init(struct engine *engine, size_t timers, uint64_t seed)
+{
+	*engine = (struct engine){.seed = seed};
+	engine->heap = calloc(timers + 1, sizeof(*engine->heap)); /* places are from 1 */
+	return engine->heap != NULL ? 0 : -ENOMEM;
+}
+
+void engine_fini(struct engine *engine)
+{
+	free(engine->heap);
+}
+
 static bool earlier(const struct engine_timer *a, const struct engine_timer *b)
 {
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
@@ -59,6 +74,7 @@ void engine_run(struct engine *engine, uint64_t until_ns)
 
 		engine_cancel(engine, timer);
 		engine->now_ns = timer->at_ns;
+		engine->fired++;
 		timer->fire(timer->arg);
 	}
 	engine->now_ns = until_ns;

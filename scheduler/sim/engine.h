@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ENGINE_TIMERS_MAX 512
-
 struct engine_timer {
 	uint64_t at_ns;
 	uint64_t order;
@@ -23,9 +21,19 @@ struct engine {
 	uint64_t now_ns;
 	uint64_t orders;
 	size_t count;
-	struct engine_timer *heap[ENGINE_TIMERS_MAX + 1];
+	struct engine_timer **heap;
+	uint64_t fired;
 	uint64_t seed;
 };
+
+/* Room for @timers that are set at the same time. -ENOMEM. */
+int engine_init(struct engine *engine, size_t timers, uint64_t seed);
+void engine_fini(struct engine *engine);
+
+static inline void engine_timer_init(struct engine_timer *timer, void (*fire)(void *), void *arg)
+{
+	*timer = (struct engine_timer){.fire = fire, .arg = arg};
+}
 
 /* Sets @timer, anew if it is set already. */
 void engine_set(struct engine *engine, struct engine_timer *timer, uint64_t at_ns);

@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "scheduler/sim/figures.h"
 #include "scheduler/sim/scenario.h"
+#include "scheduler/sim/share_figures.h"
 
 #define EXIT_USAGE 2
 
@@ -25,12 +26,12 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13 [OPTION]...\n"
+	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|crowd [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"
 	"\n"
-	"Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, a\n"
-	"scenario of one's own, or the paper's Table 3.\n"
+	"Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, kernels\n"
+	"of any length and engines, a scenario of one's own, or the paper's Table 3.\n"
 	"\n"
 	"  --json          one JSON object per row\n"
 	"  --csv           comma-separated\n"
@@ -149,23 +150,54 @@ static int finish(int err, struct report *report, const struct options *options)
 	return EXIT_FAILURE;
 }
 
-static int run_figure(const char *name, const struct options *options)
+/* The paper's have numbers. */
+static int run_papers_figure(int number, const struct options *options)
 {
-	static const char *const names[] = {"4", "8", "9", "10", "11"};
 	struct report report = {.title = NULL};
 	struct sim_params params;
 
-	if (strcmp(name, "gemini-13") == 0) {
-		sim_params_init(&params);
-		return finish(figure_gemini_13(&params, &report), &report, options);
-	}
-	for (size_t i = 0; i < FGV_ARRAY_LEN(names); i++)
-		if (strcmp(names[i], name) == 0) {
-			sim_params_init(&params);
-			apply(options, &params);
-			return finish(figure_make(atoi(name), &params, &report), &report, options);
-		}
-	return complain("no such figure (4, 8, 9, 10, 11 and gemini-13 are there)", name);
+	sim_params_init(&params);
+	apply(options, &params);
+	return finish(figure_make(number, &params, &report), &report, options);
+}
+
+/* Its times are the paper's on Gemini. */
+static int run_gemini_figure(const struct options *options)
+{
+	struct report report = {.title = NULL};
+	struct sim_params params;
+
+	sim_params_init(&params);
+	return finish(figure_gemini_13(&params, &report), &report, options);
+}
+
+static int run_share_figure(const char *name, const struct options *options)
+{
+	struct report report = {.title = NULL};
+	struct share_params params;
+
+	share_params_init(&params);
+	if (options->seed_given)
+		params.seed = options->seed;
+	if (options->seconds > 0)
+		params.measure_ns = (uint64_t)(options->seconds * FGV_NS_PER_SEC);
+	return finish(share_figure_make(name, &params, &report), &report, options);
+}
+
+static int run_figure(const char *name, const struct options *options)
+{
+	static const char *const papers[] = {"4", "8", "9", "10", "11"};
+
+	for (size_t i = 0; i < FGV_ARRAY_LEN(papers); i++)
+		if (strcmp(papers[i], name) == 0)
+			return run_papers_figure(atoi(name), options);
+	if (strcmp(name, "gemini-13") == 0)
+		return run_gemini_figure(options);
+	if (share_figure_known(name))
+		return run_share_figure(name, options);
+	return complain(
+		"no such figure (4, 8, 9, 10, 11, gemini-13, i, j, k, l and crowd are there)",
+		name);
 }
 
 static int run_scenario(const char *path, const struct options *options)

@@ -5,6 +5,9 @@
 #include "common/util.h"
 #include "scheduler/sim/world.h"
 
+/* Seven of a VM (guest and vGPU), two of a processor, the GPU's and the scheduler's. */
+#define TIMERS (7 * SIM_VMS_MAX + 2 * SIM_PROCESSORS_MAX + 2)
+
 void sim_params_init(struct sim_params *params)
 {
 	*params = (struct sim_params){
@@ -38,17 +41,11 @@ void sim_params_init(struct sim_params *params)
 	fgv_sched_params_init(&params->sched);
 }
 
-static void init_timer(struct engine_timer *timer, void (*fire)(void *), void *arg)
-{
-	timer->fire = fire;
-	timer->arg = arg;
-}
-
 static void init_processor(struct world *world, struct processor *p)
 {
 	p->world = world;
-	init_timer(&p->start, processor_start, p);
-	init_timer(&p->slice, processor_slice, p);
+	engine_timer_init(&p->start, processor_start, p);
+	engine_timer_init(&p->slice, processor_slice, p);
 }
 
 static void init_guest(struct world *world, struct guest *guest, const struct sim_vm *vm)
@@ -62,10 +59,10 @@ static void init_guest(struct world *world, struct guest *guest, const struct si
 	guest->vcpu.weight = vm->processor_weight;
 	guest->vcpu.favour = 1;
 	p->vcpus[p->count++] = &guest->vcpu;
-	init_timer(&guest->timer, guest_timer, guest);
-	init_timer(&guest->sleep, guest_sleep_over, guest);
-	init_timer(&guest->poke, guest_poke, guest);
-	init_timer(&guest->favour, guest_favour, guest);
+	engine_timer_init(&guest->timer, guest_timer, guest);
+	engine_timer_init(&guest->sleep, guest_sleep_over, guest);
+	engine_timer_init(&guest->poke, guest_poke, guest);
+	engine_timer_init(&guest->favour, guest_favour, guest);
 }
 
 static int init_vgpu(struct world *world, struct vgpu *vgpu, const struct sim_vm *vm)
@@ -73,9 +70,9 @@ static int init_vgpu(struct world *world, struct vgpu *vgpu, const struct sim_vm
 	int err;
 
 	vgpu->world = world;
-	init_timer(&vgpu->work, vgpu_work, vgpu);
-	init_timer(&vgpu->idle, vgpu_idle, vgpu);
-	init_timer(&vgpu->slice, vgpu_slice, vgpu);
+	engine_timer_init(&vgpu->work, vgpu_work, vgpu);
+	engine_timer_init(&vgpu->idle, vgpu_idle, vgpu);
+	engine_timer_init(&vgpu->slice, vgpu_slice, vgpu);
 	err = fgv_sched_attach_vgpu(world->sched, vm->weight, vgpu, 0, &vgpu->sched_vgpu);
 	if (err == 0)
 		err = fgv_sched_attach_session(vgpu->sched_vgpu, vgpu, 0, &vgpu->session);
@@ -85,16 +82,17 @@ static int init_vgpu(struct world *world, struct vgpu *vgpu, const struct sim_vm
 static int init_world(struct world *world, const struct sim_params *params,
 		      const struct sim_vm *vms, unsigned int count)
 {
-	int err = fgv_sched_create(&world->sched, params->policy, &params->sched, 0);
+	int err = engine_init(&world->engine, TIMERS, params->seed);
 
+	if (err == 0)
+		err = fgv_sched_create(&world->sched, params->policy, &params->sched, 0);
 	if (err != 0)
 		return err;
 	world->params = *params;
-	world->engine.seed = params->seed;
 	world->gpu.world = world;
 	world->vms = count;
-	init_timer(&world->gpu.timer, gpu_timer, &world->gpu);
-	init_timer(&world->sched_timer, world_schedule, world);
+	engine_timer_init(&world->gpu.timer, gpu_timer, &world->gpu);
+	engine_timer_init(&world->sched_timer, world_schedule, world);
 	for (unsigned int i = 0; i < SIM_PROCESSORS_MAX; i++)
 		init_processor(world, &world->processors[i]);
 	for (unsigned int i = 0; i < count && err == 0; i++) {
@@ -199,6 +197,7 @@ int sim_run(const struct sim_params *params, const struct sim_vm *vms, unsigned 
 		measure(world, &before, result);
 	}
 	fgv_sched_destroy(world->sched);
+	engine_fini(&world->engine);
 	free(world);
 	return err;
 }

@@ -28,11 +28,12 @@ static void note(void *arg)
 
 START_TEST(timers_fire_in_order)
 {
-	struct engine engine = {.seed = 3};
+	struct engine engine;
 	struct engine_timer timer[40] = {{0}};
 	uint64_t name[40];
 
 	fired_count = 0;
+	ck_assert_int_eq(engine_init(&engine, 40, 3), 0);
 	for (unsigned int i = 0; i < 40; i++) {
 		name[i] = i;
 		timer[i].fire = note;
@@ -51,6 +52,8 @@ START_TEST(timers_fire_in_order)
 		ck_assert(a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order));
 	}
 	ck_assert_uint_eq(engine.now_ns, 20);
+	ck_assert_uint_eq(engine.fired, 30);
+	engine_fini(&engine);
 }
 END_TEST
 

@@ -1,0 +1,16 @@
+/* Experiments on how a GPU is shared (share.h), each filling an empty report. */
+#ifndef FGV_SCHEDULER_SIM_SHARE_FIGURES_H
+#define FGV_SCHEDULER_SIM_SHARE_FIGURES_H
+
+#include "scheduler/sim/report.h"
+#include "scheduler/sim/share.h"
+
+/*
+ * i: kernels of 28 us beside long ones. j: weights of 1:2:3 and kernels of three lengths.
+ * k: engines. l: streams whose kernels overlap. crowd: 10 to 10,000 VMs. Each runs under all
+ * policies that pick by measured use. -EINVAL for any other name.
+ */
+bool share_figure_known(const char *name);
+int share_figure_make(const char *name, const struct share_params *params, struct report *report);
+
+#endif
