@@ -225,23 +225,35 @@ bool fgv_batch_follow(struct fgv_session *session, const struct fgv_batch_asked 
 	return true;
 }
 
-void fgv_batch_unfollow(struct fgv_session *session)
+/*
+ * What came so far may be more than one sequence, where the one that was followed is longer and
+ * began alike. Those that are whole are learned: else they would be taken for the other one again.
+ */
+static void stop_following(struct fgv_session *session, bool learns)
 {
 	struct fgv_batch *batch = &session->batch;
-	struct fgv_batch_entry *entry = batch->followed;
+	uint32_t count = batch->at;
 
-	if (!entry)
-		return;
-	keep(batch, entry->row, batch->at);
+	keep(batch, batch->followed->row, count);
 	batch->followed = NULL;
 	batch->at = batch->changes = 0;
-	for (uint32_t i = 0; i < batch->count; i++) {
-		/* What came before was another sequence than when this one was learned. */
-		if (fgv_batch_cut_add(&batch->cut, &batch->launches[i].shape)) {
+	for (uint32_t i = 0; i < count; i++) {
+		if (!fgv_batch_cut_add(&batch->cut, &batch->launches[i].shape))
+			continue;
+		batch->count = i + 1;
+		if (learns)
+			fgv_batch_learn(session);
+		else
 			fgv_batch_cut_begin(&batch->cut);
-			batch->first = i + 1;
-		}
+		batch->first = i + 1;
 	}
+	batch->count = count;
+}
+
+void fgv_batch_unfollow(struct fgv_session *session)
+{
+	if (session->batch.followed)
+		stop_following(session, true);
 }
 
 void fgv_batch_lose_entry(struct fgv_session *session, const struct fgv_batch_entry *entry)
@@ -249,7 +261,7 @@ void fgv_batch_lose_entry(struct fgv_session *session, const struct fgv_batch_en
 	struct fgv_batch *batch = &session->batch;
 
 	if (batch->followed == entry)
-		fgv_batch_unfollow(session);
+		stop_following(session, false);
 	for (unsigned i = 0; i < FGV_BATCH_STREAMS; i++) {
 		if (batch->streams[i].last == entry)
 			batch->streams[i].last = NULL;

@@ -35,10 +35,21 @@ static bool fails_now(void)
 	return driver.fails && random() % driver.fails == 0;
 }
 
+/* The same in each run, so that sequences are cut at the same places. */
+static struct fgv_gpu_function *handle_of(unsigned number)
+{
+	return (struct fgv_gpu_function *)(uintptr_t)(4096 + 64 * number);
+}
+
+static const struct fgv_object *object_of(const void *handle)
+{
+	return &functions[((uintptr_t)handle - 4096) / 64];
+}
+
 static void note(struct launch *launch, const void *function, const uint32_t grid[3],
 		 const uint32_t block[3], uint32_t shared_bytes, void **params)
 {
-	const struct fgv_object *object = function;
+	const struct fgv_object *object = object_of(function);
 
 	memset(launch, 0, sizeof(*launch));
 	launch->function = function;
@@ -147,7 +158,7 @@ static void make_functions(void)
 		/* The last has more arguments than a batch takes, the one before more bytes. */
 		uint32_t count = i == DRIVER_FUNCTIONS - 1 ? FGV_BATCH_PARAMS + 1 : i;
 
-		functions[i].function.gpu = (struct fgv_gpu_function *)&functions[i];
+		functions[i].function.gpu = handle_of(i);
 		functions[i].function.param_count = count;
 		functions[i].function.param_sizes = sizes[i];
 		for (unsigned k = 0; k < count; k++) {
