@@ -38,6 +38,7 @@ void fgv_stall_fini(struct fgv_session *session)
 {
 	struct fgv_stall *stall = &session->stall;
 
+	fgv_values_fini(session);
 	while (!STAILQ_EMPTY(&stall->funcs))
 		drop(session, STAILQ_FIRST(&stall->funcs));
 	fgv_held_fini(&stall->waiting);
@@ -295,9 +296,8 @@ CUresult fgv_do_value_wait(struct fgv_session *session, struct fgv_request *requ
 	CUresult status;
 
 	(void)request;
-	if ((in->width != 4 && in->width != 8) || in->address % in->width ||
-	    in->flags > CU_STREAM_WAIT_VALUE_NOR ||
-	    !fgv_mapped_find(&session->mapped, in->address, in->width))
+	if ((in->width != 4 && in->width != 8) || !in->address || in->address % in->width ||
+	    in->flags > CU_STREAM_WAIT_VALUE_NOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	status = begin(session, in->stream, &value);
 	if (status != CUDA_SUCCESS)
@@ -306,6 +306,7 @@ CUresult fgv_do_value_wait(struct fgv_session *session, struct fgv_request *requ
 	value->how = in->flags;
 	value->address = in->address;
 	value->value = in->value;
+	value->is_on_gpu = !fgv_mapped_find(&session->mapped, in->address, in->width);
 	session->stall.value_count++;
 	return CUDA_SUCCESS;
 }
@@ -376,38 +377,6 @@ static int tell(struct fgv_session *session, struct fgv_host_func *func)
 	return fgv_session_reply(session, stall->asked.lane, &reply);
 }
 
-static bool compare(const struct fgv_host_func *wanted, uint64_t value)
-{
-	uint64_t all = wanted->width == 4 ? UINT32_MAX : UINT64_MAX;
-
-	switch (wanted->how) {
-	case CU_STREAM_WAIT_VALUE_GEQ:
-		if (wanted->width == 4)
-			return (int32_t)(uint32_t)(value - wanted->value) >= 0;
-		return (int64_t)(value - wanted->value) >= 0;
-	case CU_STREAM_WAIT_VALUE_EQ:
-		return value == (wanted->value & all);
-	case CU_STREAM_WAIT_VALUE_AND:
-		return (value & wanted->value) != 0;
-	default:
-		return (~(value | wanted->value) & all) != 0;
-	}
-}
-
-/* Pairs with whatever the guest or its kernels release. Memory that has gone gives no value. */
-static bool has_come(struct fgv_session *session, const struct fgv_host_func *value)
-{
-	const void *at = fgv_mapped_find(&session->mapped, value->address, value->width);
-
-	if (!at) {
-		fgv_session_defer(session, CUDA_ERROR_INVALID_VALUE);
-		return true;
-	}
-	if (value->width == 4)
-		return compare(value, __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE));
-	return compare(value, __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE));
-}
-
 /* How many have come; after a fault none is waited for. */
 static int look_at_values(struct fgv_session *session)
 {
@@ -417,7 +386,7 @@ static int look_at_values(struct fgv_session *session)
 	STAILQ_FOREACH_SAFE(value, &session->stall.funcs, link, next)
 	{
 		if (!value->width || value->fence ||
-		    (value->status == CUDA_SUCCESS && !has_come(session, value)))
+		    (value->status == CUDA_SUCCESS && !fgv_value_has_come(session, value)))
 			continue;
 		drop(session, value);
 		session->stall.look = true;

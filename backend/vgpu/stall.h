@@ -1,10 +1,10 @@
 /*
  * Functions of the guest's program in the order of a stream (cudaLaunchHostFunc()): work that
  * comes after one waits here until the guest says that it has returned. So it does for a value in
- * memory that the guest can write (cuStreamWaitValue32()), which is looked at again and again once
- * the work before it is done. Nothing of that work is on
- * the GPU, so a function that never returns, or a value that never comes, holds up its stream, and
- * what waits for that, but neither the grant nor anybody else.
+ * memory (cuStreamWaitValue32()), which is looked at again and again once the work before it is
+ * done (values.h). Nothing of that work is on the GPU, so a function that never returns, or a value
+ * that never comes, holds up its stream, and what waits for that, but neither the grant nor anybody
+ * else.
  *
  * The guest has a thread that asks for the next function whose turn it is, and with the
  * same request says that the last one has returned. So the host never calls the guest.
@@ -21,6 +21,7 @@
 
 #include "backend/vgpu/handles.h"
 #include "backend/vgpu/held.h"
+#include "backend/vgpu/values.h"
 
 /* Functions of one session that have not returned. */
 #define FGV_FUNCTIONS_PENDING_MAX 4096
@@ -39,6 +40,9 @@ struct fgv_host_func {
 	unsigned how;		     /* as CUstreamWaitValue_flags */
 	uint64_t address;
 	uint64_t value;
+	bool is_on_gpu;	 /* it lies in the GPU's own memory */
+	bool is_settled; /* the last look came when there was no other work */
+	uint64_t seen;	 /* and after so much of it */
 };
 
 struct fgv_stall {
@@ -49,6 +53,7 @@ struct fgv_stall {
 	uint32_t func_count;
 	uint32_t fences;      /* of them, those whose work is not known to be done */
 	uint32_t value_count; /* of them, values */
+	struct fgv_looks looks;
 	uint64_t generation;
 	uint64_t legacy_mark;		    /* of the legacy stream */
 	uint64_t blocking_mark;		    /* of any stream that it waits for */

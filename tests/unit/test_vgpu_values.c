@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <cuda.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/vgpu_calls.h"
@@ -123,7 +124,7 @@ START_TEST(knows_no_other_memory)
 	wrong[count++].address = VGPU_SHARED_ADDRESS + DATA_LEN;
 	wrong[count++].address = 0;
 	wrong[count++].address = UINT64_MAX - 3;
-	wrong[count++].address = vgpu_must_alloc(&vgpu, 64);
+	wrong[count++].address = vgpu_must_alloc(&vgpu, 64) + (64u << 20);
 	for (unsigned i = 0; i < count; i++) {
 		post_wait(&wrong[i]);
 		ck_assert_msg(vgpu_device_sync(&vgpu) == CUDA_ERROR_INVALID_VALUE, "wait %u", i);
@@ -136,6 +137,144 @@ START_TEST(knows_no_other_memory)
 	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_VALUE);
 	post_wait(&right);
 	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
+/* --- Values in the GPU's own memory -------------------------------------------- */
+
+static uint64_t word; /* there */
+
+static void put_word(uint32_t stream, uint32_t value)
+{
+	struct fgv_value_write_request request = {
+		.address = word, .value = value, .width = 4, .stream = stream};
+
+	vgpu_must_post(&vgpu, 0, FGV_OP_VALUE_WRITE, &request, sizeof(request));
+}
+
+static struct fgv_value_wait_request wait_for_word(uint64_t value, uint32_t stream)
+{
+	return (struct fgv_value_wait_request){
+		.address = word,
+		.value = value,
+		.width = 4,
+		.flags = CU_STREAM_WAIT_VALUE_EQ,
+		.stream = stream,
+	};
+}
+
+/* A word of the GPU's memory that holds 0. */
+static void make_word(void)
+{
+	word = vgpu_must_alloc(&vgpu, 64);
+	put_word(first, 0);
+	ck_assert_uint_eq(sync_stream(first), CUDA_SUCCESS);
+}
+
+START_TEST(waits_for_the_gpus_memory)
+{
+	struct fgv_value_wait_request wait;
+
+	make_word();
+	wait = wait_for_word(7, first);
+	post_wait(&wait);
+	write_value(first, 1, 1, 4);
+	put_word(second, 6);
+	ck_assert_uint_eq(sync_stream(second), CUDA_SUCCESS);
+	ck_assert_uint_eq(data[1], 0);
+	put_word(second, 7);
+	ck_assert_uint_eq(sync_stream(first), CUDA_SUCCESS);
+	ck_assert_uint_eq(data[1], 1);
+	/* One that is there, of 8 bytes. */
+	wait.width = 8;
+	wait.flags = CU_STREAM_WAIT_VALUE_AND;
+	post_wait(&wait);
+	ck_assert_uint_eq(sync_stream(first), CUDA_SUCCESS);
+}
+END_TEST
+
+/* Many that never come, and one that does: none waits behind another. */
+START_TEST(many_words)
+{
+	struct fgv_value_wait_request wait;
+
+	make_word();
+	for (unsigned i = 0; i < 100; i++) {
+		wait = wait_for_word(100 + i,
+				     vgpu_must_create_stream(&vgpu, CU_STREAM_NON_BLOCKING));
+		post_wait(&wait);
+	}
+	wait = wait_for_word(7, first);
+	post_wait(&wait);
+	put_word(second, 7);
+	ck_assert_uint_eq(sync_stream(first), CUDA_SUCCESS);
+}
+END_TEST
+
+/*
+ * A value that does not come is looked at while there is work, and then asks for the GPU no more;
+ * nor is anything looked at without the grant.
+ */
+START_TEST(a_word_that_never_comes)
+{
+	struct fgv_stream_sync_request sync = {.stream = first};
+	struct fgv_value_wait_request wait;
+	unsigned turns = 0;
+
+	make_word();
+	wait = wait_for_word(7, first);
+	post_wait(&wait);
+	put_word(second, 6);
+	vgpu_must_post(&vgpu, 1, FGV_OP_STREAM_SYNC, &sync, sizeof(sync));
+	/* A look may have been due when the grant was taken; then it is done in the next turn. */
+	do {
+		ck_assert_uint_lt(turns++, 100);
+		vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+		vgpu_await_grant(&vgpu, FGV_GRANT_IDLE);
+		vgpu_grant(&vgpu, 0);
+		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
+		poll(NULL, 0, 5);
+	} while (__atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE));
+	/* Work that brings it wants the grant, and then the look has it. */
+	put_word(second, 7);
+	vgpu_await_wants(&vgpu);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 1, NULL), CUDA_SUCCESS);
+}
+END_TEST
+
+/* An address that was freed, or never was: the wait ends, and the program hears of it. */
+START_TEST(a_word_that_is_none)
+{
+	const uint64_t places[] = {4, 0x123456789000, UINT64_MAX - 3};
+	struct fgv_value_wait_request wait;
+
+	make_word();
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		wait = wait_for_word(0, first);
+		wait.address = places[i];
+		post_wait(&wait);
+		write_value(first, 1 + (uint32_t)i, 1, 4);
+		ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_INVALID_VALUE);
+		ck_assert_uint_eq(data[1 + i], 1);
+	}
+	wait = wait_for_word(0, first);
+	post_wait(&wait);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
+/* The end comes while a look is on its way. */
+START_TEST(ends_while_looking)
+{
+	struct fgv_value_wait_request wait;
+
+	make_word();
+	for (unsigned i = 0; i < 50; i++) {
+		wait = wait_for_word(7 + i, i % 2 ? first : second);
+		post_wait(&wait);
+		put_word(0, i % 7);
+	}
 }
 END_TEST
 
@@ -166,6 +305,11 @@ int main(void)
 	tcase_add_test(tests, gives_the_grant_back);
 	tcase_add_test(tests, knows_no_other_memory);
 	tcase_add_test(tests, ends_while_waiting);
+	tcase_add_test(tests, waits_for_the_gpus_memory);
+	tcase_add_test(tests, many_words);
+	tcase_add_test(tests, a_word_that_never_comes);
+	tcase_add_test(tests, a_word_that_is_none);
+	tcase_add_test(tests, ends_while_looking);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -39,7 +39,7 @@ static CUresult check_wait(const struct fgv_value *value)
 		return res;
 	if (value->flags & CU_STREAM_WAIT_VALUE_FLUSH)
 		return FGV_UNSUPPORTED("waits that flush remote writes");
-	return is_host ? CUDA_SUCCESS : FGV_UNSUPPORTED("waits for values in the GPU's memory");
+	return is_known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult check_write(const struct fgv_value *value, bool *is_known)

@@ -1,7 +1,6 @@
 /*
- * Values in memory, written and waited for in the order of a stream. What is waited for lies in
- * host memory that the GPU sees: the host looks at it, so that a value that never comes keeps
- * nothing of the GPU. For the GPU's own memory waiting is CUDA_ERROR_NOT_SUPPORTED, counted.
+ * Values in memory, written and waited for in the order of a stream. The host looks at what is
+ * waited for, so that a value that never comes keeps nothing of the GPU.
  *
  * CUDA_ERROR_INVALID_VALUE for what is no memory of the program's, managed, or not aligned. A wait
  * can't be captured.

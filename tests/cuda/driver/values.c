@@ -108,6 +108,36 @@ static void meets(void)
 	CUDA(cuMemFree(memory));
 }
 
+/* What waits for the GPU's own memory goes on when another stream's work has changed it. */
+static void waits_on_gpu(void)
+{
+	CUdeviceptr flags;
+	uint64_t wide = 0;
+
+	CUDA(cuMemAlloc(&flags, 16));
+	CUDA(cuMemsetD32(flags, 0, 4));
+	words[4] = 0;
+	CUDA(cuStreamWaitValue32(stream, flags, 5, CU_STREAM_WAIT_VALUE_EQ));
+	CUDA(cuStreamWriteValue32(stream, place + 16, 1, 0));
+	CUDA(cuMemsetD32Async(flags, 4, 1, other));
+	CUDA(cuStreamSynchronize(other));
+	usleep(2000);
+	EXPECT_CODE(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
+	EXPECT_EQ(0, (int)words[4]);
+	CUDA(cuMemsetD32Async(flags, 5, 1, other));
+	CUDA(cuStreamSynchronize(stream));
+	EXPECT_EQ(1, (int)words[4]);
+	CUDA(cuStreamWaitValue64(stream, flags + 8, 1ull << 40, CU_STREAM_WAIT_VALUE_GEQ));
+	CUDA(cuStreamWriteValue64(stream, flags, 9, 0));
+	CUDA(cuStreamWriteValue64(other, flags + 8, 1ull << 41, 0));
+	CUDA(cuStreamSynchronize(stream));
+	CUDA(cuMemcpyDtoH(&wide, flags, sizeof(wide)));
+	EXPECT_EQ(9, (int)wide);
+	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE,
+		    cuStreamWaitValue32(stream, flags + 2, 5, CU_STREAM_WAIT_VALUE_EQ));
+	CUDA(cuMemFree(flags));
+}
+
 int main(void)
 {
 	void *memory;
@@ -121,6 +151,7 @@ int main(void)
 	writes();
 	waits();
 	meets();
+	waits_on_gpu();
 	CUDA(cuMemFreeHost(memory));
 	CUDA(cuStreamDestroy(stream));
 	CUDA(cuStreamDestroy(other));
