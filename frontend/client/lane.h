@@ -51,6 +51,8 @@ struct fgv_lane {
 	struct fgv_ring replies;
 	uint32_t call;		/* number of the next request */
 	uint64_t seen_ticket;	/* atomic: of the newest one whose end is seen, or 0; see sync.h */
+	uint32_t idle_stream;	/* has no work before ... */
+	uint64_t idle_ticket;	/* ... this one; see sync.c */
 	uint32_t reclaimed;	/* position up to which the heap has its bytes back */
 	int doorbell;		/* wakes this lane's thread */
 	uint32_t room_usual_ns; /* that a wait for room lasts; see shmring/usual.h */

@@ -1,8 +1,10 @@
 /*
- * What is known: each lane's newest request that is seen to be done, and the request before
- * which all work is done. The host answers in the order of tickets, so who has waited knows of all
- * that was asked for before. Not his own ticket says so, but the next one at the time: text that
- * kernels printed is fetched by requests of its own before he gets his answer.
+ * What is known: each lane's newest request that is seen to be done, the request before which all
+ * work is done, and, for each lane, the stream for which it has waited last: programs copy a result
+ * out, which waits, and then synchronize the stream. The host answers in the order of tickets, so
+ * who has waited knows of all that was asked for before. Not his own ticket says so, but the next
+ * one at the time: text that kernels printed is fetched by requests of its own before he gets his
+ * answer.
  */
 #include "frontend/client/sync.h"
 
@@ -38,8 +40,27 @@ CUresult fgv_sync_device(struct fgv_lane *lane)
 	return CUDA_SUCCESS;
 }
 
+/*
+ * Where only the request that has waited came since @then, nothing has been put into the stream
+ * after it, by whichever thread, until there is a further request.
+ */
+static void note_stream(struct fgv_lane *lane, uint32_t stream, uint64_t then)
+{
+	if (fgv_sync_now(lane) != then + 1)
+		return;
+	lane->idle_stream = stream;
+	lane->idle_ticket = then + 1;
+}
+
+static bool is_known_idle(const struct fgv_lane *lane, uint32_t stream)
+{
+	return lane->idle_ticket == fgv_sync_now(lane) && lane->idle_stream == stream;
+}
+
 void fgv_sync_note(struct fgv_lane *lane, uint32_t stream, uint64_t then)
 {
+	if (!may_be_refused(lane))
+		note_stream(lane, stream, then);
 	if (!stream && !may_be_refused(lane) &&
 	    !__atomic_load_n(&lane->client->is_split, __ATOMIC_ACQUIRE))
 		note_all(lane->client, then);
@@ -48,8 +69,11 @@ void fgv_sync_note(struct fgv_lane *lane, uint32_t stream, uint64_t then)
 CUresult fgv_sync_stream(struct fgv_lane *lane, uint32_t stream)
 {
 	uint64_t then = fgv_sync_now(lane);
-	CUresult res = fgv_call_stream_sync(lane, stream);
+	CUresult res;
 
+	if (!may_be_refused(lane) && is_known_idle(lane, stream))
+		return fgv_session_status(lane->client);
+	res = fgv_call_stream_sync(lane, stream);
 	if (!res)
 		fgv_sync_note(lane, stream, then);
 	return res;

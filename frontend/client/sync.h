@@ -17,7 +17,7 @@
 /* Waits for all work; the host is asked only if anything was asked of it since all was done. */
 CUresult fgv_sync_device(struct fgv_lane *lane);
 
-/* Waits for a stream's work. */
+/* Waits for a stream's work; the host is not asked where the last request of all waited for it. */
 CUresult fgv_sync_stream(struct fgv_lane *lane, uint32_t stream);
 
 /* The next request's ticket, for fgv_sync_note(). */

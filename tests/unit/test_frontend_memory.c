@@ -4,6 +4,7 @@
  */
 #include "tests/unit/test_frontend.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -234,6 +235,45 @@ START_TEST(copies_wait_for_work)
 }
 END_TEST
 
+static void *memory_of_all;
+
+static void *fill_elsewhere(void *stream)
+{
+	EXPECT(cudaMemsetAsync(memory_of_all, 1, 4, stream), cudaSuccess);
+	return NULL;
+}
+
+/* A result that was copied out has come after all that its stream had; until there is more. */
+START_TEST(a_stream_that_was_just_waited_for)
+{
+	cudaStream_t streams[2];
+	pthread_t thread;
+	char h[4];
+	void *p = memory_of_all = device_alloc(4);
+	uint64_t asked;
+
+	for (int i = 0; i < 2; i++)
+		EXPECT(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), cudaSuccess);
+	EXPECT(cudaMemcpyAsync(h, p, 4, cudaMemcpyDeviceToHost, streams[0]), cudaSuccess);
+	asked = HOST_GET(requests[FGV_OP_STREAM_SYNC]);
+	for (int i = 0; i < 3; i++)
+		EXPECT(cudaStreamSynchronize(streams[0]), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), asked);
+	/* Of another nothing is known, and after that nothing of the first one. */
+	EXPECT(cudaStreamSynchronize(streams[1]), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), asked + 1);
+	EXPECT(cudaStreamSynchronize(streams[0]), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), asked + 2);
+	EXPECT(cudaStreamSynchronize(streams[0]), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), asked + 2);
+	/* Nor when another thread has given it work. */
+	pthread_create(&thread, NULL, fill_elsewhere, streams[0]);
+	pthread_join(thread, NULL);
+	EXPECT(cudaStreamSynchronize(streams[0]), cudaSuccess);
+	ck_assert_uint_eq(HOST_GET(requests[FGV_OP_STREAM_SYNC]), asked + 3);
+}
+END_TEST
+
 START_TEST(host_to_host)
 {
 	char a[] = "something", b[sizeof(a)] = {0};
@@ -366,6 +406,7 @@ int main(void)
 	tcase_add_test(tests, frees_wait_for_work);
 	tcase_add_test(tests, apart_streams_are_not_forgotten);
 	tcase_add_test(tests, copies_wait_for_work);
+	tcase_add_test(tests, a_stream_that_was_just_waited_for);
 	tcase_add_test(tests, host_to_host);
 	tcase_add_test(tests, an_address_of_the_gpu_alone);
 	tcase_add_test(tests, an_address_that_was_freed);
