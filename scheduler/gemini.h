@@ -12,7 +12,10 @@
 #include "scheduler/sfq.h"
 #include "scheduler/window.h"
 
-/* In the tree of those with a request by due time, or of those held back by the end of that. */
+/* A VM with a bound comes before others until it is this many bounds ahead of its request. */
+#define GEMINI_LENIENCE 20
+
+/* In a tree, by a time. */
 struct gemini_entry {
 	RB_ENTRY(gemini_entry) link;
 	uint64_t at_ns;
@@ -25,6 +28,10 @@ RB_HEAD(gemini_tree, gemini_entry);
 struct gemini_vgpu {
 	struct fgv_policy_vgpu *vgpu;
 	struct gemini_entry entry; /* in `due` or in `back`; in neither without a request */
+	struct gemini_entry bound; /* in `urgent` or in `spent`; in neither without a bound */
+	struct gemini_tree *bound_in;
+	bool is_spent; /* its bound: it has used more than that allows, and not paid it back */
+	uint64_t deadline_ns;
 	bool is_active;
 	bool is_back;
 	bool is_brief; /* its bursts are of a slice at most */
@@ -44,8 +51,10 @@ struct gemini_own {
 
 struct gemini {
 	struct fgv_sfq queue;
-	struct gemini_tree due;
-	struct gemini_tree back;
+	struct gemini_tree due;	   /* those with a request, by their due times */
+	struct gemini_tree back;   /* those held back, by the end of that */
+	struct gemini_tree urgent; /* those with a bound, by their deadlines; */
+	struct gemini_tree spent;  /* that have overused it, by the time that it is good again */
 	uint64_t active;
 	uint64_t brief; /* of those */
 };

@@ -57,7 +57,8 @@ static void charge_due(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uin
 	if (request == 0)
 		return;
 	if (gemini_of(gpu)->active > 1)
-		most_ns += fgv_gemini_at_share(ahead_ns(gpu, more), request);
+		most_ns += fgv_max_u64(fgv_gemini_at_share(ahead_ns(gpu, more), request),
+				       2 * GEMINI_LENIENCE * more->vgpu->shares.bound_ns);
 	most_ns = fgv_max_u64(most_ns, more->due_ns);
 	more->due_ns = fgv_min_u64(more->due_ns + fgv_gemini_at_share(used_ns, request), most_ns);
 }

@@ -14,12 +14,16 @@
 
 #define FGV_SCHED_SHARE_WINDOW_NS     10000000000ull
 
+#define FGV_SCHED_BLOCKING_NS	      1000000ull    /* where kernels are held */
+
 #define FGV_SCHED_WHOLE 1000000u /* of a GPU's time; parts of it are counted in millionths */
 
 /* What a vGPU was promised of the GPU's time, beside its weight; for policies that promise. */
 struct fgv_sched_shares {
 	uint32_t request; /* that it gets whenever it wants it; 0: nothing */
 	uint32_t limit;	  /* that it never exceeds over share_window_ns; FGV_SCHED_WHOLE: none */
+	/* In which it gets what it asks for, within its request, which it must have; 0: none. */
+	uint64_t bound_ns;
 };
 
 struct fgv_sched_params {
@@ -30,6 +34,7 @@ struct fgv_sched_params {
 	uint32_t interactive_calls;	/* interactive: more synchronous calls than this in it */
 	uint64_t first_tag;		/* where virtual time begins */
 	uint64_t share_window_ns;	/* over which limits hold */
+	uint64_t blocking_ns;		/* until a grant that is asked back has come back */
 };
 
 void fgv_sched_params_init(struct fgv_sched_params *params);

@@ -17,7 +17,13 @@
  * end: both are cut a few slices ahead, or the VM would miss its request, or its share, for
  * as long when the others come back. A use that is itself longer than that counts in full.
  *
- * A VM that is held back is in none of the two queues, and so holds up no virtual time.
+ * Before all these come VMs with a bound on latency, the earliest deadline first, as long as
+ * they are within their request: `due` is no further ahead than the bound, which is what
+ * admission reckons with. Behind them come those that are somewhat further ahead, as happens
+ * where work comes at random. The grant is asked back for both. One that has used still more
+ * has lost its bound until it is no more ahead, and is served as others are.
+ *
+ * A VM that is held back is in none of the queues, and so holds up no virtual time.
  */
 #include "scheduler/gemini.h"
 
@@ -33,6 +39,9 @@
  */
 #define QUOTA_RANGE 4
 
+/* A turn for less would be all hand-over. */
+#define ALLOWANCE_MIN_NS (100 * FGV_NS_PER_US)
+
 static int compare(const struct gemini_entry *a, const struct gemini_entry *b)
 {
 	if (a->at_ns != b->at_ns)
@@ -44,10 +53,33 @@ RB_GENERATE_INTERNAL(gemini_tree, gemini_entry, link, compare, __attribute__((un
 
 /* --- Queues ---------------------------------------------------------------- */
 
-static void enter(struct gemini_tree *tree, struct gemini_vgpu *more, uint64_t at_ns)
+static void enter(struct gemini_tree *tree, struct gemini_entry *entry, uint64_t at_ns)
 {
-	more->entry.at_ns = at_ns;
-	RB_INSERT(gemini_tree, tree, &more->entry);
+	entry->at_ns = at_ns;
+	RB_INSERT(gemini_tree, tree, entry);
+}
+
+/* Whoever is within its request has its bound. */
+static void enter_bound(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t now_ns)
+{
+	struct gemini *gemini = gemini_of(gpu);
+	uint64_t bound_ns = more->vgpu->shares.bound_ns;
+
+	if (bound_ns == 0)
+		return;
+	if (more->due_ns <= now_ns)
+		more->is_spent = false;
+	else if (more->due_ns > now_ns + bound_ns)
+		more->is_spent = true;
+	more->bound_in = more->is_spent ? &gemini->spent : &gemini->urgent;
+	enter(more->bound_in, &more->bound, more->is_spent ? more->due_ns : more->deadline_ns);
+}
+
+static void leave_bound(struct gemini_vgpu *more)
+{
+	if (more->bound_in != NULL)
+		RB_REMOVE(gemini_tree, more->bound_in, &more->bound);
+	more->bound_in = NULL;
 }
 
 /* An active VM takes its place: in the queues, or held back. */
@@ -58,12 +90,13 @@ static void take_place(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uin
 
 	more->is_back = ready_ns > now_ns;
 	if (more->is_back) {
-		enter(&gemini->back, more, ready_ns);
+		enter(&gemini->back, &more->entry, ready_ns);
 		return;
 	}
 	fgv_sfq_activate(&gemini->queue, &own_of(more->vgpu)->node, now_ns);
 	if (more->vgpu->shares.request != 0)
-		enter(&gemini->due, more, more->due_ns);
+		enter(&gemini->due, &more->entry, more->due_ns);
+	enter_bound(gpu, more, now_ns);
 }
 
 /* @request: as it was when it took its place. */
@@ -76,34 +109,59 @@ static void leave_place(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, ui
 		RB_REMOVE(gemini_tree, &gemini->back, &more->entry);
 		return;
 	}
+	leave_bound(more);
 	if (request != 0)
 		RB_REMOVE(gemini_tree, &gemini->due, &more->entry);
 	fgv_sfq_deactivate(&gemini->queue, &own_of(more->vgpu)->node, now_ns);
 }
 
-/* Who was held back long enough is so no more. */
+/* Who was held back long enough is so no more; the same of those that have lost their bound. */
 static void let_in(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
-	struct gemini_tree *back = &gemini_of(gpu)->back;
+	struct gemini_tree *back = &gemini_of(gpu)->back, *spent = &gemini_of(gpu)->spent;
 	struct gemini_entry *first;
 
 	while ((first = RB_MIN(gemini_tree, back)) != NULL && first->at_ns <= now_ns) {
 		RB_REMOVE(gemini_tree, back, first);
 		take_place(gpu, first->vgpu, now_ns, now_ns);
 	}
+	while ((first = RB_MIN(gemini_tree, spent)) != NULL && first->at_ns <= now_ns) {
+		leave_bound(first->vgpu);
+		first->vgpu->deadline_ns = now_ns + first->vgpu->vgpu->shares.bound_ns;
+		enter_bound(gpu, first->vgpu, now_ns);
+	}
 }
 
-/* The first that waits and is behind its request at @at_ns, but for @except. */
-static struct fgv_policy_vgpu *first_due(const struct gemini *gemini, uint64_t at_ns,
-					 const struct fgv_policy_vgpu *except)
+/* Whether it has a bound, and has used more than that allows, but not much. */
+static bool is_lenient(const struct gemini *gemini, const struct gemini_vgpu *more, uint64_t now_ns)
 {
-	struct gemini_entry *entry = RB_MIN(gemini_tree, (struct gemini_tree *)&gemini->due);
+	return more->bound_in == &gemini->spent &&
+	       more->bound.at_ns <= now_ns + GEMINI_LENIENCE * more->vgpu->shares.bound_ns;
+}
+
+/* The first of a tree that waits, at @at_ns at the latest, but for @except. */
+static struct fgv_policy_vgpu *first_of(const struct gemini_tree *tree, uint64_t at_ns,
+					const struct fgv_policy_vgpu *except)
+{
+	struct gemini_entry *entry = RB_MIN(gemini_tree, (struct gemini_tree *)tree);
 
 	/* At most as many steps as there are grants out. */
 	while (entry != NULL && entry->at_ns <= at_ns &&
 	       (entry->vgpu->vgpu == except || entry->vgpu->vgpu->waiting == 0))
 		entry = RB_NEXT(gemini_tree, NULL, entry);
 	return entry != NULL && entry->at_ns <= at_ns ? entry->vgpu->vgpu : NULL;
+}
+
+/* The first that waits and has a bound. */
+static struct fgv_policy_vgpu *first_bound(const struct gemini *gemini, uint64_t now_ns,
+					   const struct fgv_policy_vgpu *except)
+{
+	struct fgv_policy_vgpu *vgpu = first_of(&gemini->urgent, UINT64_MAX, except);
+
+	if (vgpu != NULL)
+		return vgpu;
+	vgpu = first_of(&gemini->spent, UINT64_MAX, except);
+	return vgpu != NULL && is_lenient(gemini, more_of(vgpu), now_ns) ? vgpu : NULL;
 }
 
 static struct fgv_policy_vgpu *first_by_weight(const struct gemini *gemini,
@@ -127,6 +185,20 @@ static void count_brief(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more)
 	more->is_brief = is_brief;
 }
 
+/* What one with a bound may use before it has used more than that allows; others, anything. */
+static uint64_t allowance_ns(const struct fgv_policy_gpu *gpu, const struct gemini_vgpu *more,
+			     uint64_t now_ns)
+{
+	const struct fgv_sched_shares *shares = &more->vgpu->shares;
+	uint64_t ahead_ns = more->due_ns - fgv_min_u64(more->due_ns, now_ns);
+	uint64_t left_ns = shares->bound_ns - fgv_min_u64(shares->bound_ns, ahead_ns);
+
+	if (more->bound_in != &gemini_of(gpu)->urgent)
+		return UINT64_MAX;
+	left_ns = (uint64_t)((unsigned __int128)left_ns * shares->request / FGV_SCHED_WHOLE);
+	return fgv_max_u64(left_ns, ALLOWANCE_MIN_NS);
+}
+
 static uint64_t token_ns(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, uint64_t slice_ns)
 {
 	uint64_t quota_ns = fgv_burst_quota(&more->burst, fgv_max_u64(slice_ns / QUOTA_RANGE, 1),
@@ -148,6 +220,8 @@ static void gemini_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 	gemini->queue.idle_since_ns = now_ns;
 	RB_INIT(&gemini->due);
 	RB_INIT(&gemini->back);
+	RB_INIT(&gemini->urgent);
+	RB_INIT(&gemini->spent);
 }
 
 /* Makes or frees the window, as its limit wants. */
@@ -176,8 +250,8 @@ static int gemini_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgp
 		free(more);
 		return -ENOMEM;
 	}
-	more->entry.id = vgpu->id;
-	more->entry.vgpu = more;
+	more->entry.id = more->bound.id = vgpu->id;
+	more->entry.vgpu = more->bound.vgpu = more;
 	more->due_ns = more->pace_ns = more->settled_ns = now_ns;
 	fgv_burst_init(&more->burst, gpu->params->slice_ns);
 	fgv_sfq_node_init(&gemini_of(gpu)->queue, &own_of(vgpu)->node, vgpu->id, vgpu->weight);
@@ -198,6 +272,7 @@ static void gemini_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 
 	fgv_gemini_settle(gpu, more, now_ns - more->settled_ns, now_ns);
 	fgv_burst_resume(&more->burst, now_ns);
+	more->deadline_ns = now_ns + vgpu->shares.bound_ns;
 	more->is_active = true;
 	gemini_of(gpu)->active++;
 	count_brief(gpu, more);
@@ -222,7 +297,9 @@ static struct fgv_policy_vgpu *gemini_pick(struct fgv_policy_gpu *gpu, uint64_t 
 	struct fgv_policy_vgpu *vgpu;
 
 	let_in(gpu, now_ns);
-	vgpu = first_due(gemini, now_ns, NULL);
+	vgpu = first_bound(gemini, now_ns, NULL);
+	if (vgpu == NULL)
+		vgpu = first_of(&gemini->due, now_ns, NULL);
 	return vgpu != NULL ? vgpu : first_by_weight(gemini, NULL);
 }
 
@@ -251,6 +328,19 @@ static bool stays_first(const struct fgv_policy_vgpu *holder, const struct fgv_p
 	return fgv_sfq_precedes(mine, fgv_sfq_finish(mine, used_ns), its, its->start);
 }
 
+/* Whether @a, which has a bound, is served before @b for that. */
+static bool is_before(const struct gemini *gemini, const struct gemini_vgpu *a,
+		      const struct gemini_vgpu *b, uint64_t now_ns)
+{
+	bool is_urgent = a->bound_in == &gemini->urgent;
+
+	if (!is_urgent && !is_lenient(gemini, a, now_ns))
+		return false;
+	if (b->bound_in == &gemini->urgent)
+		return is_urgent && a->deadline_ns < b->deadline_ns;
+	return is_urgent || !is_lenient(gemini, b, now_ns) || a->bound.at_ns < b->bound.at_ns;
+}
+
 static struct fgv_policy_vgpu *gemini_next(struct fgv_policy_gpu *gpu,
 					   struct fgv_policy_vgpu *holder, uint64_t used_ns,
 					   uint64_t now_ns)
@@ -263,9 +353,12 @@ static struct fgv_policy_vgpu *gemini_next(struct fgv_policy_gpu *gpu,
 		request != 0 ? mine->due_ns + fgv_gemini_at_share(used_ns, request) : UINT64_MAX;
 	bool is_out = has_limit(holder) &&
 		      mine->pace_ns + fgv_gemini_at_share(used_ns, holder->shares.limit) > at_ns;
-	struct fgv_policy_vgpu *other = first_due(gemini, at_ns, holder);
+	struct fgv_policy_vgpu *other = first_bound(gemini, at_ns, holder);
 	struct gemini_entry *back = RB_MIN(gemini_tree, (struct gemini_tree *)&gemini->back);
 
+	if (other != NULL && is_before(gemini, more_of(other), mine, at_ns))
+		return other;
+	other = first_of(&gemini->due, at_ns, holder);
 	if (!is_out && due_ns <= at_ns && (other == NULL || due_ns < more_of(other)->due_ns))
 		return holder;
 	if (other != NULL)
@@ -283,19 +376,24 @@ static void gemini_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgp
 {
 	struct gemini_vgpu *more = more_of(vgpu);
 
-	grant->slice_ns = token_ns(gpu, more, grant->slice_ns);
+	grant->slice_ns =
+		fgv_min_u64(token_ns(gpu, more, grant->slice_ns), allowance_ns(gpu, more, now_ns));
 	grant->is_bounded = has_limit(vgpu);
 	more->run_ns = 0;
 	more->settled_ns = more->granted_ns = now_ns;
 }
 
-/* A token of more than a slice is for as long as nobody else comes. */
+/*
+ * A token of more than a slice is for as long as nobody else comes, and any for as long as
+ * nobody comes that has a bound, and an earlier deadline.
+ */
 static uint64_t gemini_leave_ns(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 				struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	uint64_t ran_ns = now_ns - more_of(holder)->granted_ns;
 
-	(void)vgpu;
+	if (is_before(gemini_of(gpu), more_of(vgpu), more_of(holder), now_ns))
+		return 0;
 	return gpu->params->slice_ns - fgv_min_u64(gpu->params->slice_ns, ran_ns);
 }
 
@@ -309,17 +407,23 @@ static void gemini_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vg
 	fgv_burst_used(&more->burst, used_ns);
 	if (is_in_due)
 		RB_REMOVE(gemini_tree, &gemini->due, &more->entry);
+	leave_bound(more);
 	fgv_gemini_charge(gpu, more, used_ns, now_ns);
-	if (is_in_due)
-		enter(&gemini->due, more, more->due_ns);
+	if (is_in_due) {
+		enter(&gemini->due, &more->entry, more->due_ns);
+		enter_bound(gpu, more, now_ns);
+	}
 }
 
 static void gemini_put(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	struct gemini_vgpu *more = more_of(vgpu);
 	uint64_t ready_ns = fgv_gemini_allows_ns(gpu, more, now_ns);
+	bool is_late = vgpu->shares.bound_ns != 0 && more->deadline_ns <= now_ns;
 
-	if (ready_ns <= now_ns && !more->is_back)
+	if (is_late)
+		more->deadline_ns = now_ns + vgpu->shares.bound_ns;
+	if (ready_ns <= now_ns && !more->is_back && !is_late)
 		return;
 	leave_place(gpu, more, vgpu->shares.request, now_ns);
 	take_place(gpu, more, ready_ns, now_ns);
@@ -343,6 +447,7 @@ static int gemini_set_shares(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu 
 	if (more->is_active)
 		leave_place(gpu, more, old->request, now_ns);
 	fgv_gemini_rescale(more, old, now_ns);
+	more->deadline_ns = now_ns + vgpu->shares.bound_ns;
 	if (more->is_active)
 		take_place(gpu, more, fgv_gemini_allows_ns(gpu, more, now_ns), now_ns);
 	return 0;

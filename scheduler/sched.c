@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "scheduler/admission.h"
 
 static void *zeroed_lines(size_t size)
 {
@@ -27,6 +28,7 @@ void fgv_sched_params_init(struct fgv_sched_params *params)
 		.interactive_window_ns = 10000000,
 		.interactive_calls = 10,
 		.share_window_ns = FGV_SCHED_SHARE_WINDOW_NS,
+		.blocking_ns = FGV_SCHED_BLOCKING_NS,
 	};
 }
 
@@ -233,7 +235,30 @@ int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight)
 
 static bool has_shares(const struct fgv_sched_shares *shares)
 {
-	return shares->request != 0 || shares->limit != FGV_SCHED_WHOLE;
+	return shares->request != 0 || shares->limit != FGV_SCHED_WHOLE || shares->bound_ns != 0;
+}
+
+/* With @shares for @vgpu, beside the others. */
+static int check_bounds(const struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares)
+{
+	const struct fgv_sched *sched = vgpu->sched;
+	const struct fgv_sched_vgpu *other;
+	struct fgv_sched_shares *all;
+	size_t count = 0;
+	bool is_kept;
+
+	if (shares->bound_ns == 0)
+		return 0;
+	all = malloc(sched->load.vgpus * sizeof(*all));
+	if (all == NULL)
+		return -ENOMEM;
+	LIST_FOREACH(other, &sched->vgpus, link)
+		if (other != vgpu && other->pub.shares.bound_ns != 0)
+			all[count++] = other->pub.shares;
+	all[count++] = *shares;
+	is_kept = fgv_admission_keeps(all, count, sched->params.blocking_ns);
+	free(all);
+	return is_kept ? 0 : -ERANGE;
 }
 
 static int check_shares(const struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares)
@@ -241,11 +266,13 @@ static int check_shares(const struct fgv_sched_vgpu *vgpu, const struct fgv_sche
 	uint64_t others = vgpu->sched->requested - vgpu->pub.shares.request;
 
 	if (shares->limit == 0 || shares->limit > FGV_SCHED_WHOLE ||
-	    shares->request > shares->limit)
+	    shares->request > shares->limit || (shares->bound_ns != 0 && shares->request == 0))
 		return -EINVAL;
 	if (has_shares(shares) && vgpu->sched->policy->set_shares == NULL)
 		return -EOPNOTSUPP;
-	return others + shares->request > FGV_SCHED_WHOLE ? -ENOSPC : 0;
+	if (others + shares->request > FGV_SCHED_WHOLE)
+		return -ENOSPC;
+	return check_bounds(vgpu, shares);
 }
 
 int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares,

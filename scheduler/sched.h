@@ -67,9 +67,10 @@ int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight);
 
 /*
  * Takes effect at the next decision. What can't be kept is refused, and changes nothing:
- * -EINVAL (a request above the limit, a limit of nothing, a part greater than the whole),
- * -ENOSPC (with it the requests are more than the whole GPU), -EOPNOTSUPP (the policy knows
- * no shares), -ENOMEM. Whoever holds without limit is charged first, as for a request.
+ * -EINVAL (a request above the limit, a limit of nothing, a part greater than the whole, a
+ * bound without a request), -ENOSPC (with it the requests are more than the whole GPU),
+ * -ERANGE (with it, bounds can't be kept together), -EOPNOTSUPP (the policy knows no
+ * shares), -ENOMEM. Whoever holds without limit is charged first, as for a request.
  */
 int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares,
 			 uint64_t now_ns);

@@ -528,6 +528,131 @@ START_TEST(a_long_token_ends_when_another_comes)
 }
 END_TEST
 
+/* --- Bounds ---------------------------------------------------------------- */
+
+static void set_bound(struct world *world, const struct client *c, uint32_t request,
+		      uint64_t bound_ns)
+{
+	const struct fgv_sched_shares shares = {
+		.request = request, .limit = WHOLE, .bound_ns = bound_ns};
+
+	ck_assert_int_eq(fgv_sched_set_shares(c->vgpu, &shares, world->now_ns), 0);
+}
+
+/* A millisecond of work at random times, 50 in a second on average, beside three busy VMs. */
+START_TEST(a_bound_is_kept)
+{
+	struct world world;
+	struct client *service;
+
+	open_world(&world, NULL, (uint64_t)_i);
+	service = world_add(&world, 1, NULL, 50 * US, 100 * US);
+	set_bound(&world, service, PERCENT(20), 5 * MS);
+	for (int i = 0; i < 3; i++)
+		world_add(&world, 1 + (uint32_t)i, NULL, 100 * US, 200 * US);
+	service->burst = service->left = 13;
+	service->sleep_ns = 40 * MS;
+	world_run(&world, 60 * S);
+	/* whoever has the GPU gives it back after a kernel */
+	ck_assert_uint_le(service->max_wait_ns, 200 * US);
+	/* and the others share the rest by weight */
+	for (int i = 1; i <= 3; i++)
+		ck_assert_double_eq_tol((double)world.client[i].used_ns /
+						(double)(60 * S - service->used_ns),
+					i / 6.0, 0.02);
+	ck_assert_uint_eq(world.starved, 0);
+	world_close(&world);
+}
+END_TEST
+
+/* One that wants more than its request has no bound for that, and takes nobody else's. */
+START_TEST(overuse_loses_the_bound)
+{
+	struct world world;
+	struct client *modest, *greedy;
+
+	open_world(&world, NULL, 1);
+	modest = world_add(&world, 1, NULL, 50 * US, 100 * US);
+	greedy = world_add(&world, 1, NULL, 50 * US, 100 * US);
+	set_bound(&world, modest, PERCENT(20), 5 * MS);
+	set_bound(&world, greedy, PERCENT(20), 4 * MS);
+	for (int i = 0; i < 4; i++)
+		world_add(&world, 1, NULL, 100 * US, 200 * US);
+	modest->burst = modest->left = 13;
+	modest->sleep_ns = 40 * MS;
+	world_run(&world, 60 * S);
+	ck_assert_uint_le(modest->max_wait_ns, 5 * MS);
+	/* by the rules it has its request, as the weights give it less */
+	ck_assert_double_eq_tol((double)greedy->used_ns / (60.0 * S), 0.2, 0.015);
+	world_close(&world);
+}
+END_TEST
+
+/* Whatever admission lets in is kept, for all that stay within their requests. */
+START_TEST(admitted_bounds_are_kept)
+{
+	const struct fgv_sched_shares none = {.limit = WHOLE};
+	struct world world;
+	unsigned int admitted = 0;
+
+	open_world(&world, NULL, (uint64_t)_i);
+	for (int i = 0; i < 12; i++) {
+		struct client *c = world_add(&world, 1, NULL, 20 * US, 50 * US);
+		struct fgv_sched_shares shares = {
+			.request = PERCENT(1 + (uint32_t)world_draw(&world, 25)),
+			.limit = WHOLE,
+			.bound_ns = (2 + world_draw(&world, 40)) * MS,
+		};
+
+		if (fgv_sched_set_shares(c->vgpu, &shares, 0) != 0) {
+			ck_assert_int_eq(fgv_sched_set_shares(c->vgpu, &none, 0), 0);
+			continue;
+		}
+		admitted++;
+		/* a burst that fits into the request's part of the bound, and a pause that pays */
+		c->burst = (uint32_t)(shares.bound_ns * shares.request / WHOLE / (50 * US));
+		c->burst = c->left = (uint32_t)fgv_max_u64(c->burst, 1);
+		c->pause_ns = c->burst * 50 * US * (uint64_t)WHOLE / shares.request;
+		c->sleep_ns = 30 * MS;
+	}
+	world_run(&world, 20 * S);
+	ck_assert_uint_gt(admitted, 0);
+	for (unsigned int i = 0; i < world.clients; i++) {
+		const struct client *c = &world.client[i];
+		uint64_t bound_ns = fgv_sched_vgpu_shares(c->vgpu)->bound_ns;
+
+		if (bound_ns != 0)
+			ck_assert_uint_le(c->max_burst_ns, bound_ns);
+	}
+	world_close(&world);
+}
+END_TEST
+
+START_TEST(bounds_that_cannot_be_kept_together)
+{
+	struct fgv_sched *sched;
+	struct fgv_sched_vgpu *vgpu[3];
+	struct fgv_sched_shares shares = {.limit = WHOLE, .bound_ns = 5 * MS};
+
+	ck_assert_int_eq(fgv_sched_create(&sched, &fgv_policy_gemini, NULL, 0), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(fgv_sched_attach_vgpu(sched, 1, NULL, 0, &vgpu[i]), 0);
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[0], &shares, 0), -EINVAL); /* no request */
+	shares.request = PERCENT(81); /* and a millisecond of five to get the GPU back */
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[0], &shares, 0), -ERANGE);
+	shares.request = PERCENT(80);
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[0], &shares, 0), 0);
+	shares.request = PERCENT(1);
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[1], &shares, 0), -ERANGE);
+	/* 81 % of 10 ms, and one of 10 */
+	shares.bound_ns = 10 * MS;
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[1], &shares, 0), 0);
+	shares.bound_ns = 500 * US; /* shorter than it takes to get the GPU back */
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu[2], &shares, 0), -ERANGE);
+	fgv_sched_destroy(sched);
+}
+END_TEST
+
 /* --- Random schedules ------------------------------------------------------ */
 
 /* All is a hundredth of what is usual, so that there can be many. */
@@ -802,6 +927,10 @@ int main(void)
 	tcase_add_test(tc, best_effort_may_get_nothing);
 	tcase_add_test(tc, the_watchdog_knows_of_limits);
 	tcase_add_test(tc, a_long_token_ends_when_another_comes);
+	tcase_add_loop_test(tc, a_bound_is_kept, 0, 3);
+	tcase_add_test(tc, overuse_loses_the_bound);
+	tcase_add_loop_test(tc, admitted_bounds_are_kept, 0, 30);
+	tcase_add_test(tc, bounds_that_cannot_be_kept_together);
 	tcase_add_loop_test(tc, no_schedule_breaks_a_promise, 0, SCHEDULE_LOOPS);
 	tcase_add_test(tc, the_same_events_the_same_decisions);
 	tcase_add_test(tc, what_cannot_be_kept_is_refused);

@@ -133,7 +133,8 @@ static void request_done(struct world *world)
 	world->slice_used_ns += world->request_ns;
 	if (c->burst != 0 && --c->left == 0) {
 		c->asleep = true;
-		c->wake_ns = world->now_ns + 1 + world_draw(world, c->sleep_ns);
+		c->max_burst_ns = fgv_max_u64(c->max_burst_ns, world->now_ns - c->woke_ns);
+		c->wake_ns = world->now_ns + c->pause_ns + 1 + world_draw(world, c->sleep_ns);
 		give_back(world, false);
 	} else if (world->slice_ns != FGV_SCHED_NO_LIMIT &&
 		   world->slice_used_ns >= world->slice_ns) {

@@ -29,6 +29,7 @@ struct client {
 	uint64_t min_ns, max_ns; /* a request's length */
 	uint32_t burst;		 /* requests until it sleeps; 0: never */
 	uint64_t sleep_ns;	 /* at most; a random part of it */
+	uint64_t pause_ns;	 /* that it sleeps at least */
 
 	uint32_t left; /* requests before the next sleep */
 	uint64_t wake_ns;
@@ -37,6 +38,7 @@ struct client {
 	uint64_t woke_ns;     /* from its last sleep */
 	uint64_t used_ns;     /* in all */
 	uint64_t max_wait_ns; /* for a grant */
+	uint64_t max_burst_ns; /* from asking until a burst was done */
 };
 
 struct world {
