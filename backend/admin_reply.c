@@ -214,10 +214,10 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 	int err;
 
 	fgv_gpusched_shares(vm->vgpu, &shares);
-	object = json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
+	object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
 			   integer(fgv_gpusched_weight(vm->vgpu)), "request_ppm",
-			   integer(shares.request), "limit_ppm", integer(shares.limit), "device",
-			   integer(vm->config->device));
+			   integer(shares.request), "limit_ppm", integer(shares.limit), "slo_ns",
+			   integer(shares.bound_ns), "device", integer(vm->config->device));
 	err = object ? 0 : -1;
 	fgv_vm_usage(vm, &account);
 	err |= json_object_set_new(object, "memory_bytes",
@@ -373,8 +373,8 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request,
 		      const struct ucred *peer)
 {
-	static const char *const keys[] = {"request",	  "vm",	       "weight",
-					   "request_ppm", "limit_ppm", NULL};
+	static const char *const keys[] = {"request",	"vm",	  "weight", "request_ppm",
+					   "limit_ppm", "slo_ns", NULL};
 	const char *name = json_string_value(json_object_get(request, "vm"));
 	json_t *refused = check_keys(request, keys);
 	char why[128] = "";

@@ -12,7 +12,8 @@
 #include "backend/gpusched.h"
 #include "common/log.h"
 
-#define SHARE_LEN 16 /* "12.3456%" */
+#define SLO_MAX_NS 10000000000ll /* as of the configuration's key */
+#define SHARE_LEN  16		 /* "12.3456%" */
 
 /* What the configuration allows, at the start and later. */
 static void weight_limits(uint64_t *min, uint64_t *max)
@@ -69,6 +70,22 @@ static bool read_share(const json_t *request, const char *key, uint32_t *share, 
 	return true;
 }
 
+/* The same of a time. */
+static bool read_time(const json_t *request, const char *key, uint64_t *ns, char *why,
+		      size_t why_len)
+{
+	const json_t *value = json_object_get(request, key);
+	json_int_t number = json_integer_value(value);
+
+	if (value && (!json_is_integer(value) || number < 0 || number > SLO_MAX_NS)) {
+		snprintf(why, why_len, "\"%s\" is a whole number from 0 to %lld", key, SLO_MAX_NS);
+		return false;
+	}
+	if (value)
+		*ns = (uint64_t)number;
+	return true;
+}
+
 /* Why @vm can't have @shares. */
 static void explain(const struct fgv_vm *vm, const struct fgv_sched_shares *shares, int ret,
 		    char *why, size_t why_len)
@@ -85,6 +102,12 @@ static void explain(const struct fgv_vm *vm, const struct fgv_sched_shares *shar
 		snprintf(why, why_len,
 			 "with %s, the VMs of GPU %" PRIu64 " would request more than all of it",
 			 request, vm->config->device);
+	else if (ret == -ERANGE)
+		snprintf(why, why_len,
+			 "an slo of %.3f ms can't be kept beside those of GPU %" PRIu64 "'s VMs",
+			 (double)shares->bound_ns / 1e6, vm->config->device);
+	else if (ret == -EINVAL && shares->bound_ns && !shares->request)
+		snprintf(why, why_len, "an slo needs a request, within which it is kept");
 	else if (ret == -EINVAL && shares->limit)
 		snprintf(why, why_len, "a request of %s is above a limit of %s", request, limit);
 	else if (ret == -EINVAL)
@@ -103,8 +126,10 @@ static void log_change(const struct fgv_vm *vm, const struct fgv_sched_shares *b
 	fgv_config_text_show_share(shares->request, text[1], SHARE_LEN);
 	fgv_config_text_show_share(before->limit, text[2], SHARE_LEN);
 	fgv_config_text_show_share(shares->limit, text[3], SHARE_LEN);
-	fgv_info("vm %s: request %s -> %s, limit %s -> %s, by process %d of user %u",
-		 vm->config->name, text[0], text[1], text[2], text[3], (int)peer->pid,
+	fgv_info("vm %s: request %s -> %s, limit %s -> %s, slo %.3f -> %.3f ms, by process %d of "
+		 "user %u",
+		 vm->config->name, text[0], text[1], text[2], text[3],
+		 (double)before->bound_ns / 1e6, (double)shares->bound_ns / 1e6, (int)peer->pid,
 		 (unsigned)peer->uid);
 }
 
@@ -117,7 +142,8 @@ static json_t *set_shares(struct fgv_vm *vm, const json_t *request, const struct
 	fgv_gpusched_shares(vm->vgpu, &before);
 	shares = before;
 	if (!read_share(request, "request_ppm", &shares.request, why, why_len) ||
-	    !read_share(request, "limit_ppm", &shares.limit, why, why_len))
+	    !read_share(request, "limit_ppm", &shares.limit, why, why_len) ||
+	    !read_time(request, "slo_ns", &shares.bound_ns, why, why_len))
 		return NULL;
 	ret = fgv_vm_set_shares(vm, &shares);
 	if (ret) {
@@ -125,18 +151,20 @@ static json_t *set_shares(struct fgv_vm *vm, const json_t *request, const struct
 		return NULL;
 	}
 	log_change(vm, &before, &shares, peer);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "vm", vm->config->name, "request_ppm",
-			 (json_int_t)shares.request, "limit_ppm", (json_int_t)shares.limit,
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "vm", vm->config->name,
+			 "request_ppm", (json_int_t)shares.request, "limit_ppm",
+			 (json_int_t)shares.limit, "slo_ns", (json_int_t)shares.bound_ns,
 			 "request_before_ppm", (json_int_t)before.request, "limit_before_ppm",
-			 (json_int_t)before.limit);
+			 (json_int_t)before.limit, "slo_before_ns", (json_int_t)before.bound_ns);
 }
 
 json_t *fgv_admin_set(struct fgv_vm *vm, const json_t *request, const struct ucred *peer, char *why,
 		      size_t why_len)
 {
 	const json_t *weight = json_object_get(request, "weight");
-	bool has_share =
-		json_object_get(request, "request_ppm") || json_object_get(request, "limit_ppm");
+	bool has_share = json_object_get(request, "request_ppm") ||
+			 json_object_get(request, "limit_ppm") ||
+			 json_object_get(request, "slo_ns");
 
 	if (weight && !has_share)
 		return set_weight(vm, weight, peer, why, why_len);
@@ -144,6 +172,6 @@ json_t *fgv_admin_set(struct fgv_vm *vm, const json_t *request, const struct ucr
 		return set_shares(vm, request, peer, why, why_len);
 	snprintf(why, why_len, "%s",
 		 weight ? "\"weight\" is set by itself"
-			: "\"weight\", \"request_ppm\" or \"limit_ppm\" is missing");
+			: "\"weight\", \"request_ppm\", \"limit_ppm\" or \"slo_ns\" is missing");
 	return NULL;
 }

@@ -9,7 +9,7 @@
 struct ucred;
 
 /*
- * Sets what @request says of @vm: a weight, or a request and a limit. The reply, or NULL
+ * Sets what @request says of @vm: a weight, or a request, a limit and an slo. The reply, or NULL
  * where memory is short for it; or NULL, with one line in @why, which was empty: refused.
  */
 json_t *fgv_admin_set(struct fgv_vm *vm, const json_t *request, const struct ucred *peer, char *why,

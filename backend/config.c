@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "backend/config_shares.h"
 #include "backend/config_text.h"
 #include "backend/config_values.h"
 #include "backend/qmp.h"
@@ -246,69 +247,6 @@ static int assign_uids(const struct fgv_config_reader *reader, const config_sett
 	return 0;
 }
 
-/* A share that @vm has been given: promised to nobody else, and kept by the policy. */
-static int check_share(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
-		       const char *key, bool is_given)
-{
-	const config_setting_t *place = config_setting_get_member(vm->place, key);
-	const struct fgv_policy *policy = reader->config->policy;
-
-	if (!is_given || policy->set_shares)
-		return 0;
-	return fgv_config_values_refuse(reader, place, key,
-					"policy \"%s\" knows no %ss; \"gemini\" does", policy->name,
-					key);
-}
-
-/* The requests of @vm's GPU up to @vm. */
-static uint64_t requests_up_to(const struct fgv_config *config, const struct fgv_config_vm *vm)
-{
-	uint64_t sum = 0;
-
-	for (const struct fgv_config_vm *other = config->vms; other <= vm; other++)
-		sum += other->device == vm->device ? other->request : 0;
-	return sum;
-}
-
-static int check_shares_of(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
-{
-	const config_setting_t *place = config_setting_get_member(vm->place, "request");
-	uint64_t sum = requests_up_to(reader->config, vm);
-	char text[2][32];
-	int ret = check_share(reader, vm, "request", vm->request != 0);
-
-	if (!ret)
-		ret = check_share(reader, vm, "limit", vm->limit != FGV_SCHED_WHOLE);
-	if (ret)
-		return ret;
-	fgv_config_text_show_share(sum, text[0], sizeof(text[0]));
-	if (vm->request && sum > FGV_SCHED_WHOLE)
-		return fgv_config_values_refuse(reader, place, "request",
-						"the VMs of device %llu would have requested %s",
-						(unsigned long long)vm->device, text[0]);
-	fgv_config_text_show_share(vm->request, text[0], sizeof(text[0]));
-	fgv_config_text_show_share(vm->limit, text[1], sizeof(text[1]));
-	if (vm->request > vm->limit)
-		return fgv_config_values_refuse(reader, place, "request",
-						"%s is above the limit of %s", text[0], text[1]);
-	return 0;
-}
-
-static int check_shares(const struct fgv_config_reader *reader, const config_setting_t *top)
-{
-	const config_setting_t *window = config_setting_get_member(top, "share_window");
-	const struct fgv_policy *policy = reader->config->policy;
-	int ret = 0;
-
-	if (window && !policy->set_shares)
-		return fgv_config_values_refuse(reader, window, "share_window",
-						"policy \"%s\" knows no limits; \"gemini\" does",
-						policy->name);
-	for (size_t i = 0; i < reader->config->vm_count && !ret; i++)
-		ret = check_shares_of(reader, &reader->config->vms[i]);
-	return ret;
-}
-
 /* What "slice" is if the file does not say. */
 static void choose_slice(struct fgv_config *config)
 {
@@ -378,17 +316,17 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 	if (!ret)
 		ret = read_group(&reader, config_root_setting(config->parsed), false, config);
 	if (!ret)
+		choose_defaults(config);
+	if (!ret)
 		ret = check_window(&reader, config_root_setting(config->parsed));
 	if (!ret)
-		ret = check_shares(&reader, config_root_setting(config->parsed));
+		ret = fgv_config_shares_check(&reader, config_root_setting(config->parsed));
 	if (!ret)
 		ret = check_sockets(&reader);
 	if (!ret)
 		ret = assign_uids(&reader, config_root_setting(config->parsed));
 	if (ret)
 		fgv_config_fini(config);
-	else
-		choose_defaults(config);
 	return ret;
 }
 

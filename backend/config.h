@@ -51,6 +51,7 @@ struct fgv_config_vm {
 	uint64_t weight;
 	uint64_t request; /* of the GPU's time, in parts of FGV_SCHED_WHOLE */
 	uint64_t limit;
+	uint64_t slo_ns; /* 0: none */
 	uint64_t memory_bytes; /* FGV_CONFIG_NO_LIMIT: as much as the device has */
 	uint64_t device;       /* an index in the list of devices */
 	uint64_t sessions;     /* at most, at once */
@@ -167,6 +168,12 @@ int fgv_config_check_devices(const struct fgv_config *config, size_t devices, ch
  */
 int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
 			    char *why, size_t why_len);
+
+/*
+ * How long it takes until a VM with an slo has the GPU, as far as the configuration says: where
+ * kernels can't be held, and are longer than a slice, it takes longer.
+ */
+uint64_t fgv_config_blocking_ns(const struct fgv_config *config);
 
 /* Writes "file:line: key: " and the text to @why, for what is wrong with a @key at the top. */
 int fgv_config_refuse(const struct fgv_config *config, const char *key, char *why, size_t why_len,

@@ -90,6 +90,8 @@ static const struct fgv_config_key keys[] = {
 	 "GPU time that it gets whenever it wants it (gemini)"},
 	{"limit", true, FGV_CONFIG_SHARE, VM(limit), FGV_SCHED_WHOLE / 1000, FGV_SCHED_WHOLE,
 	 FGV_SCHED_WHOLE, "100%", "GPU time that it never exceeds (gemini)"},
+	{"slo", true, FGV_CONFIG_TIMEOUT, VM(slo_ns), MS, 10 * S, 0, "0",
+	 "time in which it has what it asks for of the GPU, within its request (gemini)"},
 	{"memory", true, FGV_CONFIG_SIZE, VM(memory_bytes), MIB, 1024 * TIB, FGV_CONFIG_NO_LIMIT,
 	 "no limit", "GPU memory that its programs may use together"},
 	{"users", true, FGV_CONFIG_USERS, VM(users), 0, 0, 0, "the daemon's user",

@@ -387,6 +387,7 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 	fgv_sched_params_init(&sched.params);
 	sched.params.slice_ns = config->slice_ns;
 	sched.params.share_window_ns = config->share_window_ns;
+	sched.params.blocking_ns = fgv_config_blocking_ns(config);
 	sched.params.awake_lead_ns = config->awake_lead_ns;
 	sched.params.interactive_calls = (uint32_t)config->interactive_calls;
 	sched.params.interactive_window_ns = config->interactive_window_ns;

@@ -88,6 +88,7 @@ static int attach_share(struct fgv_vm *vm)
 	const struct fgv_sched_shares shares = {
 		.request = (uint32_t)vm->config->request,
 		.limit = (uint32_t)vm->config->limit,
+		.bound_ns = vm->config->slo_ns,
 	};
 	int ret = fgv_gpusched_attach_vgpu(device->sched, weight, &vm->vgpu);
 

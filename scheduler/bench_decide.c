@@ -2,8 +2,9 @@
  * What a decision costs: nanoseconds per hand-over (a holder gives back and is charged, the
  * next one is granted) and per question to which the answer is "nothing to do", at 10,
  * 1,000 and 100,000 vGPUs that all want the GPU, with weights from 1 to 10 and slices of
- * random length, or at the sizes that are given as arguments. One JSON object per line: the
- * median of fifteen rounds, and the best one, since a machine has other things to do too.
+ * random length, or at the sizes that are given as arguments, behind the name of a policy if it
+ * is not `fair`. One JSON object per line: the median of fifteen rounds, and the best one, since
+ * a machine has other things to do too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,18 +23,33 @@ static uint64_t draw_slice(void)
 	return seed >> 41; /* up to 8.4 ms */
 }
 
-static struct fgv_sched *populate(unsigned int vgpus)
+/* Half of them with requests, a quarter with limits that never bite. */
+static void promise(struct fgv_sched_vgpu *vgpu, unsigned int i, unsigned int vgpus)
+{
+	struct fgv_sched_shares shares = {.limit = FGV_SCHED_WHOLE};
+
+	if (i % 2 == 0)
+		shares.request = FGV_SCHED_WHOLE / 2 / vgpus;
+	if (i % 4 == 0)
+		shares.limit = FGV_SCHED_WHOLE - 1;
+	if (fgv_sched_set_shares(vgpu, &shares, 0) != 0)
+		exit(EXIT_FAILURE);
+}
+
+static struct fgv_sched *populate(const struct fgv_policy *policy, unsigned int vgpus)
 {
 	struct fgv_sched *sched;
 	struct fgv_sched_vgpu *vgpu;
 	struct fgv_sched_session *session;
 
-	if (fgv_sched_create(&sched, &fgv_policy_fair, NULL, 0) != 0)
+	if (fgv_sched_create(&sched, policy, NULL, 0) != 0)
 		exit(EXIT_FAILURE);
 	for (unsigned int i = 0; i < vgpus; i++) {
 		if (fgv_sched_attach_vgpu(sched, 1 + i % 10, NULL, 0, &vgpu) != 0 ||
 		    fgv_sched_attach_session(vgpu, NULL, 0, &session) != 0)
 			exit(EXIT_FAILURE);
+		if (policy->set_shares != NULL)
+			promise(vgpu, i, vgpus);
 		fgv_sched_request(session, 0);
 	}
 	return sched;
@@ -78,9 +94,9 @@ static int ascending(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void measure(unsigned int vgpus)
+static void measure(const struct fgv_policy *policy, unsigned int vgpus)
 {
-	struct fgv_sched *sched = populate(vgpus);
+	struct fgv_sched *sched = populate(policy, vgpus);
 	struct fgv_sched_session *holder = NULL;
 	double round_ns[ROUNDS], idle_ns[ROUNDS];
 	uint64_t now_ns = 0;
@@ -101,9 +117,14 @@ int main(int argc, char **argv)
 {
 	static const unsigned int sizes[] = {10, 1000, 100000};
 
-	for (int i = 1; i < argc; i++)
-		measure((unsigned int)fgv_max_u64(1, strtoul(argv[i], NULL, 10)));
-	for (size_t i = 0; i < FGV_ARRAY_LEN(sizes) && argc == 1; i++)
-		measure(sizes[i]);
+	const struct fgv_policy *policy = argc > 1 ? fgv_policy_find(argv[1]) : NULL;
+	int first = policy != NULL ? 2 : 1;
+
+	if (policy == NULL)
+		policy = &fgv_policy_fair;
+	for (int i = first; i < argc; i++)
+		measure(policy, (unsigned int)fgv_max_u64(1, strtoul(argv[i], NULL, 10)));
+	for (size_t i = 0; i < FGV_ARRAY_LEN(sizes) && argc == first; i++)
+		measure(policy, sizes[i]);
 	return EXIT_SUCCESS;
 }

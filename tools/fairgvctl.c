@@ -37,7 +37,7 @@ static const char usage[] =
 	"usage: fairgvctl [OPTION]... list\n"
 	"       fairgvctl [OPTION]... stat [VM]...\n"
 	"       fairgvctl [OPTION]... set VM weight=N\n"
-	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%]\n"
+	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
 	"  --socket PATH       the daemon's control socket\n"
 	"  --config FILE       the daemon's configuration, which says where that is\n"
@@ -187,6 +187,15 @@ static json_t *parse_share(const char *text, const char *value)
 	return json_integer((json_int_t)share);
 }
 
+static json_t *parse_time(const char *text, const char *value)
+{
+	uint64_t ns;
+
+	if (fgv_config_text_duration(value, &ns) || ns > INT64_MAX)
+		refuse("%s: a time is digits, then us, ms or s", text);
+	return json_integer((json_int_t)ns);
+}
+
 /* "weight=3", "request=50%": what it asks for, and under which key. */
 static json_t *parse_setting(const char *text, const char **key)
 {
@@ -198,12 +207,16 @@ static json_t *parse_setting(const char *text, const char **key)
 		refuse("%s: a weight is a whole number", text);
 	if (value)
 		return json_integer(weight);
+	*key = "slo_ns";
+	value = value_of(text, "slo");
+	if (value)
+		return parse_time(text, value);
 	value = value_of(text, "request");
 	*key = value ? "request_ppm" : "limit_ppm";
 	if (!value)
 		value = value_of(text, "limit");
 	if (!value)
-		refuse("%s: only weight=N, request=SHARE%% and limit=SHARE%% can be set", text);
+		refuse("%s: only weight=N, request=SHARE%%, limit=SHARE%% and slo=TIME can be set", text);
 	return parse_share(text, value);
 }
 
@@ -237,7 +250,7 @@ static void print_share(const char *vm, const char *key, json_int_t before, json
 
 static int print_change(const json_t *reply)
 {
-	json_int_t before, after, limit_before, limit;
+	json_int_t before, after, limit_before, limit, slo_before, slo;
 	const char *vm;
 
 	if (!json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, "weight",
@@ -246,12 +259,16 @@ static int print_change(const json_t *reply)
 		       before, after);
 		return fgv_ctl_flush();
 	}
-	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I, s:I, s:I}", "vm", &vm,
+	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "vm", &vm,
 			"request_before_ppm", &before, "request_ppm", &after, "limit_before_ppm",
-			&limit_before, "limit_ppm", &limit))
+			&limit_before, "limit_ppm", &limit, "slo_before_ns", &slo_before, "slo_ns",
+			&slo))
 		return fgv_ctl_bad_reply();
 	print_share(vm, "request", before, after);
 	print_share(vm, "limit", limit_before, limit);
+	if (slo != slo_before)
+		printf("%s: slo %g ms -> %g ms\n", vm, (double)slo_before / FGV_NS_PER_MS,
+		       (double)slo / FGV_NS_PER_MS);
 	return fgv_ctl_flush();
 }
 
@@ -262,7 +279,7 @@ static int set(const char *socket, const struct options *options)
 	int ret;
 
 	if (!arguments[1] || !arguments[2])
-		refuse("set takes a VM and weight=N, request=SHARE%% or limit=SHARE%%; see --help");
+		refuse("set takes a VM and weight=N, request=SHARE%%, limit=SHARE%% or slo=TIME; see --help");
 	check_name(arguments[1]);
 	reply = fgv_ctl_ask(socket, parse_settings(arguments[1], arguments + 2));
 	ret = reply ? print_change(reply) : -EIO;

@@ -4,9 +4,11 @@ kernels of several lengths, graphs, streams and copies; and three VMs with reque
 beside what the rules say, and judges it by the bounds of the project's targets. Figures go to
 $OUT/shares.json, if OUT is set.
 
-usage: tests/gpu/shares.py [limits|shares]... [KIND...], with abs_top_builddir as for tests/local/;
+A service with a bound of 5 ms beside three busy VMs is the third part.
+
+usage: tests/gpu/shares.py [limits|shares|bounds]... [KIND...], with abs_top_builddir as for tests/local/;
 FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for each of its
-kinds, shares 50 s.
+kinds, shares 50 s, bounds 20 s.
 """
 import json
 import os
@@ -163,8 +165,57 @@ def shares(_):
             kill(program)
 
 
+# --- A bound on latency ---------------------------------------------------------------------------
+
+BOUND_MS = 5
+BUSY = ("a", "b", "c")
+
+
+def edges_of(before, after):
+    """The waits that came in between, as pairs of a bucket's upper edge in ns and a count."""
+    counts = {edge: count for edge, count in after["histogram"]}
+    for edge, count in before["histogram"]:
+        counts[edge] -= count
+    return sorted((edge if edge is not None else after["max_ns"], count)
+                  for edge, count in counts.items() if count)
+
+
+def quantile_ms(edges, part):
+    left = part * sum(count for _, count in edges)
+    for edge, count in edges:
+        left -= count
+        if left <= 0:
+            return edge / 1e6
+    return 0
+
+
+def bounds(_):
+    """A millisecond of work, and nine of pause, beside three busy VMs."""
+    vms = {"service": f'request = "20%"; slo = "{BOUND_MS}ms";', **dict.fromkeys(BUSY, "")}
+    with backend(vms, gpu=GPU, top=TOP) as daemon:
+        programs = [start(daemon, vm, "28us") for vm in BUSY]
+        programs.append(daemon.start("service", "workloads/matmul", "--kernel-us", 28,
+                                     "--iterations", 100000000, "--sync-every", 8,
+                                     "--burst-ms", 1, "--sleep-ms", 9))
+        time.sleep(4)
+        from_ns, before = look(daemon)
+        time.sleep(SECONDS)
+        to_ns, after = look(daemon)
+        for program in programs:
+            kill(program)
+    edges = edges_of(before["service"]["wait"], after["service"]["wait"])
+    waits = {f"p{part * 100:g}": quantile_ms(edges, part) for part in (0.5, 0.99, 0.999)}
+    part = {vm: (after[vm]["gpu_ns"] - before[vm]["gpu_ns"]) / (to_ns - from_ns) for vm in vms}
+    even = sum(part[vm] for vm in BUSY) / len(BUSY)
+    results["bound"] = {"waits_ms": waits, "shares": part}
+    keep()
+    judge(f"a bound of {BOUND_MS} ms", waits["p99.9"] <= BOUND_MS,
+          f"waits in ms: {waits}, {sum(count for _, count in edges)} of them")
+    judge("the others", all(abs(part[vm] / even - 1) <= 0.02 for vm in BUSY), f"{part}")
+
+
 def run():
-    words = {"limits": limits, "shares": shares}
+    words = {"limits": limits, "shares": shares, "bounds": bounds}
     chosen = [word for word in sys.argv[1:] if word in words] or list(words)
     kinds = [word for word in sys.argv[1:] if word not in words]
     expect(all(kind in KINDS for kind in kinds), f"kinds are {', '.join(KINDS)}")

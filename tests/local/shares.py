@@ -17,6 +17,7 @@ MATMUL = "workloads/matmul"
 SMALL = ("--size", 16, "--iterations", 100000000, "--sync-every", 20)
 LARGE = ("--size", 128, "--iterations", 10000000, "--sync-every", 1)
 ASYNC = ("--size", 32, "--iterations", 100000000, "--sync-every", 2000)
+SERVICE = (*SMALL, "--burst-ms", 1, "--sleep-ms", 30)
 LONG = ("--size", 512, "--iterations", 10000000, "--sync-every", 1)    # beyond a turn
 TOP = 'policy = "gemini"; share_window = "1s";'
 NS = 1_000_000_000
@@ -107,12 +108,30 @@ def requests_are_kept():
         daemon.expect_at_rest()
 
 
+def a_bound_comes_first():
+    """A service with a bound hardly waits beside busy programs that wait for each other."""
+    vms = {"vm1": 'request = "40%"; slo = "10ms";', "vm2": "", "vm3": ""}
+    with backend(vms, top=TOP) as daemon:
+        with busy(daemon, vm1=SERVICE, vm2=ASYNC, vm3=ASYNC):
+            before = {vm["name"]: vm["wait"] for vm in daemon.report()["vms"]}
+            wait_until(lambda: all(vm["wait"]["count"] > before[vm["name"]]["count"] + 40
+                                   for vm in daemon.report()["vms"]), "turns of each")
+            mean = {vm["name"]: (vm["wait"]["sum_ns"] - before[vm["name"]]["sum_ns"]) /
+                                (vm["wait"]["count"] - before[vm["name"]]["count"])
+                    for vm in daemon.report()["vms"]}
+            expect(2 * mean["vm1"] < min(mean["vm2"], mean["vm3"]), f"waits in ns: {mean}")
+        change(daemon, "vm1", "slo=0")
+        daemon.expect_at_rest()
+
+
 def refusals():
     vms = {"vm1": 'request = "60%";', "vm2": 'limit = "30%";'}
     with backend(vms, top=TOP) as daemon:
         for arguments, text in (
                 (("vm2", "request=41%", "limit=100%"), "would request more than all of it"),
                 (("vm2", "request=40%"), "a request of 40% is above a limit of 30%"),
+                (("vm2", "slo=5ms"), "an slo needs a request"),
+                (("vm1", "slo=2ms"), "an slo of 2.000 ms can't be kept"),
                 (("vm1", "limit=50%"), "a request of 60% is above a limit of 50%"),
                 (("vm1", "request=0%", "limit=0%"), "let nothing run")):
             result = ctl(daemon, "set", *arguments)
@@ -122,4 +141,4 @@ def refusals():
         daemon.expect_at_rest()
 
 
-main(a_limit_holds_alone, long_kernels_are_held_alone, limits_change, requests_are_kept, refusals)
+main(a_limit_holds_alone, long_kernels_are_held_alone, limits_change, requests_are_kept, a_bound_comes_first, refusals)

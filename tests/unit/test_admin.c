@@ -181,7 +181,7 @@ START_TEST(bad_set_changes_nothing)
 		{"{\"request\": \"set\", \"vm\": \"c\", \"weight\": 2}", "no VM called \"c\""},
 		{"{\"request\": \"set\", \"weight\": 2}", "\"vm\""},
 		{"{\"request\": \"set\", \"vm\": 1, \"weight\": 2}", "\"vm\""},
-		{"{\"request\": \"set\", \"vm\": \"a\"}", "\"weight\", \"request_ppm\" or \"limit_ppm\" is missing"},
+		{"{\"request\": \"set\", \"vm\": \"a\"}", "\"slo_ns\" is missing"},
 		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 2, \"limit_ppm\": 9}",
 		 "\"weight\" is set by itself"},
 		{"{\"request\": \"set\", \"vm\": \"a\", \"limit_ppm\": 500000}",

@@ -150,7 +150,7 @@ START_TEST(shares)
 				 "{ name = \"a\"; request = \"62.5%\"; limit = \"62.5%\"; },"
 				 "{ name = \"b\"; request = \"37.5%\"; },"
 				 "{ name = \"c\"; limit = \"0.1%\"; },"
-				 "{ name = \"d\"; request = \"100%\"; device = 1; }")),
+				 "{ name = \"d\"; request = \"80%\"; device = 1; slo = \"5ms\"; }")),
 			 0);
 	ck_assert_ptr_eq(config.policy, &fgv_policy_gemini);
 	ck_assert_uint_eq(config.share_window_ns, 2 * FGV_NS_PER_SEC);
@@ -159,7 +159,9 @@ START_TEST(shares)
 	ck_assert_uint_eq(config.vms[1].request, 375000);
 	ck_assert_uint_eq(config.vms[2].request, 0);
 	ck_assert_uint_eq(config.vms[2].limit, 1000);
-	ck_assert_uint_eq(config.vms[3].request, FGV_SCHED_WHOLE);
+	ck_assert_uint_eq(config.vms[2].slo_ns, 0);
+	ck_assert_uint_eq(config.vms[3].request, 800000);
+	ck_assert_uint_eq(config.vms[3].slo_ns, 5 * FGV_NS_PER_MS);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -249,6 +251,14 @@ static const struct {
 	 "x.conf:2: request: the VMs of device 0 would have requested 100.01%"},
 	{SHARES("{ name = \"a\"; limit = \"50%\";\nrequest = \"50.5%\"; }"),
 	 "x.conf:2: request: 50.5% is above the limit of 50%"},
+	{"vms = ( { name = \"a\";\nslo = \"5ms\"; } );",
+	 "x.conf:2: slo: policy \"fair\" knows no slos; \"gemini\" does"},
+	{SHARES("{ name = \"a\"; slo = \"5ms\"; }"), "x.conf:1: slo: needs a request"},
+	{SHARES("{ name = \"a\"; slo = \"5ms\"; request = \"40%\"; },\n"
+		"{ name = \"b\"; slo = \"5ms\"; request = \"41%\"; }"),
+	 "x.conf:2: slo: can't be kept"},
+	{"context = \"mps\"; " SHARES("{ name = \"a\"; slo = \"7ms\"; request = \"1%\"; }"),
+	 "x.conf:1: slo: can't be kept"},
 	{SHARES("{ name = \"a\"; limit = \"0%\"; }"),
 	 "x.conf:1: limit: out of range: must be 0.1% to 100%"},
 	{SHARES("{ name = \"a\"; limit = 50; }"),
@@ -497,7 +507,8 @@ START_TEST(default_texts)
 			ck_assert_int_eq(fgv_config_text_duration(keys[i].standard_text, &value),
 					 0);
 		ck_assert_uint_eq(value, keys[i].standard);
-		ck_assert(value >= keys[i].min && value <= keys[i].max);
+		if (keys[i].type != FGV_CONFIG_TIMEOUT || value != 0)
+			ck_assert(value >= keys[i].min && value <= keys[i].max);
 	}
 }
 END_TEST
