@@ -67,12 +67,18 @@ def set_shares(daemon, vm, *settings):
                     *settings], check=True, stdout=subprocess.DEVNULL)
 
 
+def engines_of(vm):
+    """What it has used of each engine; one alone where they are not granted by themselves."""
+    return [vm["gpu_ns"]] + [vm[name]["gpu_ns"] for name in ("copy_in", "copy_out") if name in vm]
+
+
 def over(daemon, vm, seconds, key):
-    """The part of the time that it had the GPU, and units of @key in a second."""
+    """The part of the time that it had the engine that it had most, and units of @key in a second."""
     from_ns, before = look(daemon)
     time.sleep(seconds)
     to_ns, after = look(daemon)
-    return ((after[vm]["gpu_ns"] - before[vm]["gpu_ns"]) / (to_ns - from_ns),
+    used = [end - begin for begin, end in zip(engines_of(before[vm]), engines_of(after[vm]))]
+    return (max(used) / (to_ns - from_ns),
             (after[vm][key] - before[vm][key]) / (to_ns - from_ns) * 1e9)
 
 

@@ -40,6 +40,14 @@ def used(daemon):
     return report["time_ns"], {vm["name"]: vm["gpu_ns"] for vm in report["vms"]}
 
 
+def engines(daemon):
+    """The clock, and what vm1 has used of each engine."""
+    report = daemon.report()
+    vm = report["vms"][0]
+    return report["time_ns"], [vm["gpu_ns"]] + [vm[name]["gpu_ns"]
+                                                for name in ("copy_in", "copy_out") if name in vm]
+
+
 def gained(daemon, seconds):
     """Each VM's part of the time, over some seconds."""
     from_ns, before = used(daemon)
@@ -67,6 +75,21 @@ def a_limit_holds_alone():
             with busy(daemon, vm1=options):
                 part = gained(daemon, 3)["vm1"]
                 expect(0.05 < part < 0.25, f"{part:.3f} of the GPU with a limit of 0.2: {options}")
+            daemon.expect_at_rest()
+
+
+def no_way_around_a_limit():
+    """Streams, graphs and copies are charged as kernels are."""
+    for kind in "streams", "graphs", "copies":
+        with backend({"vm1": 'limit = "20%";'}, top=TOP) as daemon:
+            program = daemon.start("vm1", "tests/local/shares", kind, 200, 2)
+            expect(program.stdout.readline() == "begun\n", f"{kind}: no beginning")
+            from_ns, before = engines(daemon)
+            time.sleep(3)
+            to_ns, after = engines(daemon)
+            part = max(end - begin for begin, end in zip(before, after)) / (to_ns - from_ns)
+            expect(0.05 < part < 0.25, f"{kind}: {part:.3f} of an engine with a limit of 0.2")
+            kill(program)
             daemon.expect_at_rest()
 
 
@@ -141,4 +164,5 @@ def refusals():
         daemon.expect_at_rest()
 
 
-main(a_limit_holds_alone, long_kernels_are_held_alone, limits_change, requests_are_kept, a_bound_comes_first, refusals)
+main(a_limit_holds_alone, no_way_around_a_limit, long_kernels_are_held_alone, limits_change,
+     requests_are_kept, a_bound_comes_first, refusals)
