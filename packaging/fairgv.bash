@@ -9,7 +9,7 @@ _fairgv_options() {
 	fairgv-vm) echo "--config= --print --libvirt $common" ;;
 	fairgv-region) echo "--json --calls= $common" ;;
 	fairgv-sim) echo "--json --csv --svg= --seed= --seconds= $common" ;;
-	fairgvctl) echo "--socket= --config= --json --interval= --count= $common" ;;
+	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= $common" ;;
 	fairgv-backend) echo "--config= --socket= --check --ready-fd= --private= $common" ;;
 	esac
 }
@@ -27,7 +27,7 @@ _fairgv_column() {
 # What may follow on fairgvctl's command $1.
 _fairgv_ctl_words() {
 	case $1 in
-	"") echo "list stat set end" ;;
+	"") echo "list stat set end doctor cdi" ;;
 	stat) _fairgv_column 2 1 ;;
 	set) _fairgv_column 2 1 | sed 's/$/ weight= request= limit= slo=/' ;;
 	end) _fairgv_column 3 2 ;;
@@ -37,7 +37,7 @@ _fairgv_ctl_words() {
 # The argument of option $1 that is half typed as $2.
 _fairgv_argument() {
 	case $1 in
-	--config | --socket | --svg) compgen -f -- "$2" ;;
+	--config | --socket | --svg | --root) compgen -f -- "$2" ;;
 	--vm) compgen -W "$(_fairgv_column 2 1)" -- "$2" ;;
 	esac
 }

@@ -1,6 +1,7 @@
 /*
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
- * its reports as tables (ctl_list.c, ctl_stat.c), and tables (ctl_table.c). The requests and
+ * its reports as tables (ctl_list.c, ctl_stat.c), tables (ctl_table.c), a look at the
+ * host (ctl_doctor.c), and VMs as containers know devices (ctl_cdi.c). The requests and
  * replies are those of backend/admin_reply.h.
  *
  * Whatever fails has said why, in one line, and returns a negative errno or NULL.
@@ -20,6 +21,9 @@
 /* The daemon's reply to @request, which is taken over; json_decref() it. */
 json_t *fgv_ctl_ask(const char *socket, json_t *request);
 
+/* Whether a daemon listens at @socket: 0, or a negative errno of which nothing was said. */
+int fgv_ctl_probe(const char *socket);
+
 /* A reply that is not what it should be. Returns -EPROTO. */
 int fgv_ctl_bad_reply(void);
 
@@ -36,6 +40,16 @@ struct fgv_ctl_stat {
 };
 
 int fgv_ctl_stat(const char *socket, const struct fgv_ctl_stat *stat);
+
+/*
+ * Says what is fine and what is wrong with the host, a line each, and what to do. @control: where
+ * the daemon is asked, NULL: as @config_path says. @root: before the name of each file that it
+ * looks at, "" for this system. -EINVAL if something is wrong.
+ */
+int fgv_ctl_doctor(const char *config_path, const char *control, const char *root);
+
+/* Prints @config_path's VMs that have sockets of their own as devices for containers. */
+int fgv_ctl_cdi(const char *config_path);
 
 /* --- Tables ------------------------------------------------------------------ */
 

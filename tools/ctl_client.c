@@ -56,6 +56,16 @@ static int connect_to(const char *path)
 	return ret;
 }
 
+int fgv_ctl_probe(const char *socket)
+{
+	int fd = connect_to(socket);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* EPIPE: the daemon has refused without waiting for the request; its reply says why. */
 static int send_request(int fd, const json_t *request)
 {

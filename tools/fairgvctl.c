@@ -29,6 +29,7 @@ static const char default_config[] = FGV_SYSCONFDIR "/fairgv/backend.conf";
 struct options {
 	const char *socket;
 	const char *config_path;
+	const char *root; /* doctor: of the system that it looks at */
 	char **arguments; /* of the command, NULL at the end */
 	struct fgv_ctl_stat stat;
 };
@@ -39,12 +40,15 @@ static const char usage[] =
 	"       fairgvctl [OPTION]... set VM weight=N\n"
 	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
+	"       fairgvctl [OPTION]... doctor\n"
+	"       fairgvctl [OPTION]... cdi\n"
 	"  --socket PATH       the daemon's control socket\n"
 	"  --config FILE       the daemon's configuration, which says where that is\n"
 	"                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
 	"  --json              list, stat: print JSON, one object a line\n"
 	"  --interval SECONDS  stat: print again after each interval what it has brought\n"
 	"  --count N           stat: end after N reports\n"
+	"  --root DIR          doctor: look at the system below this folder\n"
 	"  --version           print the version\n"
 	"  --help              print this\n";
 
@@ -98,13 +102,14 @@ static void parse_options(int argc, char **argv, struct options *options)
 		{"json", no_argument, NULL, 'j'},
 		{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'n'},
+		{"root", required_argument, NULL, 'r'},
 		FGV_OPTIONS_END,
 	};
 	static const struct fgv_options command_line = {
 		.usage = usage, .table = table, .order = "", .refusal = EXIT_USAGE};
 	int option;
 
-	*options = (struct options){0};
+	*options = (struct options){.root = ""};
 	while ((option = fgv_options_next(&command_line, argc, argv)) != -1) {
 		switch (option) {
 		case 's':
@@ -118,6 +123,9 @@ static void parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'i':
 			options->stat.interval_ns = parse_interval(optarg);
+			break;
+		case 'r':
+			options->root = optarg;
 			break;
 		case 'n':
 			options->stat.count = parse_count(optarg);
@@ -140,6 +148,8 @@ static void check_options(const struct options *options)
 		refuse("--interval and --count are for stat");
 	if (!is_stat && !is_list && stat->json)
 		refuse("--json is for list and stat");
+	if (*options->root && strcmp(options->arguments[0], "doctor") != 0)
+		refuse("--root is for doctor");
 	if (stat->count && !stat->interval_ns)
 		refuse("--count is for reports at an --interval");
 }
@@ -345,6 +355,22 @@ static int find_socket(const struct options *options, char *path, size_t len)
 	return 0;
 }
 
+/* Without a daemon. */
+static int doctor(const struct options *options)
+{
+	if (options->arguments[1])
+		refuse("doctor takes no argument; see --help");
+	return fgv_ctl_doctor(options->config_path ? options->config_path : default_config,
+			      options->socket, options->root);
+}
+
+static int cdi(const struct options *options)
+{
+	if (options->arguments[1] || options->socket)
+		refuse("cdi takes no argument but --config; see --help");
+	return fgv_ctl_cdi(options->config_path ? options->config_path : default_config);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -357,8 +383,12 @@ int main(int argc, char **argv)
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat, set or end? See --help");
+		refuse("list, stat, set, end, doctor or cdi? See --help");
 	check_options(&options);
+	if (!strcmp(options.arguments[0], "doctor"))
+		return doctor(&options) ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (!strcmp(options.arguments[0], "cdi"))
+		return cdi(&options) ? EXIT_FAILURE : EXIT_SUCCESS;
 	for (size_t i = 0; i < FGV_ARRAY_LEN(commands); i++) {
 		if (strcmp(commands[i].name, options.arguments[0]) != 0)
 			continue;

@@ -158,7 +158,8 @@ def shells_know_the_options(root):
         of_zsh = set(re.findall(r"'(--[a-z-]+)\[", zsh.split(f"\n{name})\n")[1].split(";;")[0]))
         expect(of_zsh | {"--version", "--help"} == options, f"zsh offers {of_zsh} for {name}")
     script = at(root, DIRS["bashcompdir"] / "fairgvctl")
-    expect(complete(script, "fairgvctl", "--json", "") == {"list", "stat", "set", "end"}, "commands")
+    expect(complete(script, "fairgvctl", "--json", "") == {"list", "stat", "set", "end", "doctor", "cdi"},
+           "commands")
     expect(complete(script, "fairgvctl", "--config", "x", "s") == {"stat", "set"}, "of an option")
     expect("/bin" in complete(script, "fairgv-run", "--", "ls", "/bi"), "files of the program")
 
@@ -249,6 +250,70 @@ def service_serves():
             expect(status == 0, log.read())
 
 
+def expect_cdi(spec):
+    """What the specification of the Container Device Interface wants, as far as it is used."""
+    def edits_of(owner):
+        edits = owner["containerEdits"]
+        expect(set(edits) == {"env", "mounts"}, edits)
+        expect(all(re.fullmatch(r"\w+=.+", entry) for entry in edits["env"]), edits)
+        for mount in edits["mounts"]:
+            expect(set(mount) == {"hostPath", "containerPath", "options"}, mount)
+            expect(all(mount[key].startswith("/") for key in ("hostPath", "containerPath")), mount)
+        return edits
+    expect(set(spec) == {"cdiVersion", "kind", "devices", "containerEdits"}, spec)
+    expect(re.fullmatch(r"[a-z0-9.-]+/[a-z0-9_.-]+", spec["kind"]), spec["kind"])
+    names = [device["name"] for device in spec["devices"]]
+    expect(len(set(names)) == len(names), names)
+    return edits_of(spec), {device["name"]: edits_of(device) for device in spec["devices"]}
+
+
+def run_in_container(edits, *command):
+    """Without what is installed, and with the edits of a specification alone."""
+    mounts = [mount for edit in edits for mount in edit["mounts"]]
+    env = [entry for edit in edits for entry in edit["env"]]
+    with tempfile.TemporaryDirectory() as stash:
+        script = ["set -e"]
+        for index, mount in enumerate(mounts):
+            make_it = "mkdir -p" if os.path.isdir(mount["hostPath"]) else "touch"
+            script.append(f"{make_it} {stash}/{index}; mount --bind {mount['hostPath']} {stash}/{index}")
+        script += [f"mount -t tmpfs hidden {DIRS[name]}" for name in ("prefix", "runstatedir")]
+        for index, mount in enumerate(mounts):
+            path = mount["containerPath"]
+            make_it = "mkdir -p" if os.path.isdir(mount["hostPath"]) else "touch"
+            script.append(f"mkdir -p {os.path.dirname(path)}; {make_it} {path}")
+            script.append(f"mount --bind {stash}/{index} {path}")
+        script.append('exec "$@"')
+        return run("unshare", "-m", "-p", "-f", "sh", "-c", "\n".join(script), "sh", "env", "-i", *env,
+                   *command)
+
+
+def containers_get_their_vm():
+    folder = DIRS["runstatedir"] / "fairgv"
+    CONFIG.write_text(f'''gpu = "soft"; vms = ( {{ name = "none"; }},
+        {{ name = "box"; socket = "{folder}/box/backend.sock"; }} );''')
+    ready, told = os.pipe()
+    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
+            [DIRS["sbindir"] / "fairgv-backend", "--ready-fd", str(told)], stderr=log,
+            pass_fds=(told,)) as daemon:
+        os.close(told)
+        with os.fdopen(ready) as line:
+            expect(line.read(), "the daemon does not start")
+        common, devices = expect_cdi(json.loads(run(DIRS["bindir"] / "fairgvctl", "cdi").stdout))
+        expect(set(devices) == {"box"}, devices)
+        program = BUILD / "workloads/vecadd"
+        done = run_in_container([common, devices["box"]], program)
+        expect(done.returncode == 0 and "verified=yes" in done.stdout, done)
+        done = run_in_container([common], program)
+        expect(done.returncode != 0 and "verified=yes" not in done.stdout, done)
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(PATIENCE_S)
+        log.seek(0)
+        expect('vm box, program "vecadd"' in log.read(), "the session is not in its VM")
+    CONFIG.write_text('vms = ( { name = "none"; } );')
+    done = run(DIRS["bindir"] / "fairgvctl", "cdi")
+    expect(done.returncode == 1 and "no VM has a socket" in done.stderr and not done.stdout, done)
+
+
 def inside():
     """In a namespace of its own, where the folder is at its place and no daemon of the system is
     seen."""
@@ -257,7 +322,7 @@ def inside():
                     ["mount", "-t", "tmpfs", "fairgv", DIRS["runstatedir"]]):
         subprocess.run(command, check=True)
     before = CONFIG.read_text()
-    main(examples_are_right, service_serves)
+    main(examples_are_right, service_serves, containers_get_their_vm)
     CONFIG.write_text(before)
 
 
