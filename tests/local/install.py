@@ -40,10 +40,10 @@ UNIT = DIRS["systemunitdir"] / "fairgv.service"
 CONFIG = DIRS["sysconfdir"] / "fairgv/backend.conf"
 
 
-def make(goal, root):
+def make(goal, *variables_of_make):
     env = {key: value for key, value in os.environ.items()
            if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    done = subprocess.run(["make", "-C", BUILD, goal, f"DESTDIR={root}"], env=env, text=True,
+    done = subprocess.run(["make", "-C", BUILD, goal, *variables_of_make], env=env, text=True,
                           capture_output=True, check=False)
     expect(done.returncode == 0, f"make {goal}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
@@ -165,7 +165,7 @@ def shells_know_the_options(root):
 
 
 def nothing_stays(root):
-    make("uninstall", root)
+    make("uninstall", f"DESTDIR={root}")
     expect(not files_of(root), f"make uninstall leaves {files_of(root)}")
 
 
@@ -174,8 +174,8 @@ def configuration_is_kept(root):
     config = at(root, CONFIG)
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text("# ours\n")
-    make("install", root)
-    make("uninstall", root)
+    make("install", f"DESTDIR={root}")
+    make("uninstall", f"DESTDIR={root}")
     expect(config.read_text() == "# ours\n", config.read_text())
 
 
@@ -343,9 +343,24 @@ def works_at_its_place(root):
     expect(done.returncode == 0, done.stderr)
 
 
+def tarball_has_everything():
+    """What git knows, but for what is git's own."""
+    listed = run("git", "-C", SOURCE, "ls-files") if (SOURCE / ".git").exists() else None
+    if not listed or listed.returncode:
+        print("left out, as this is no checkout: what belongs into a tarball")
+        return
+    with tempfile.TemporaryDirectory(prefix="fairgv-dist-") as folder:
+        make("distdir", f"distdir={folder}/fairgv")
+        missing = [name for name in listed.stdout.splitlines()
+                   if not os.path.lexists(f"{folder}/fairgv/{name}")
+                   and not name.startswith((".ci/", ".gitignore"))]
+        subprocess.run(["chmod", "-R", "u+w", folder], check=True)
+    expect(not missing, f"not in the tarball (EXTRA_DIST): {missing}")
+
+
 def installed():
     with tempfile.TemporaryDirectory(prefix="fairgv-install-") as root:
-        make("install", root)
+        make("install", f"DESTDIR={root}")
         for test in (everything_is_there, texts_have_real_paths, binaries_know_no_build_path,
                      shells_know_the_options, packages_have_everything, works_at_its_place,
                      nothing_stays, configuration_is_kept):
@@ -356,4 +371,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == [INSIDE]:
         inside()
     else:
-        main(installed)
+        main(installed, tarball_has_everything)
