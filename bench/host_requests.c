@@ -186,6 +186,7 @@ static const struct fgv_gpu_ops ops = {
 	.graph_destroy = graph_destroy,
 	.fence = fence,
 	.fence_all = fence_all,
+	.fence_computing = fence_all,
 	.fence_query = fence_query,
 	.fence_put = fence_put,
 	.print = print,
@@ -215,15 +216,22 @@ static void make_window(void)
 	      "mapping the window");
 }
 
-static void make_grant(void)
+/* Of all engines. */
+static void make_grants(void)
 {
 	session.fds[FGV_SETUP_GRANT] = shared_memory(sizeof(struct fgv_grant));
+	session.fds[FGV_SETUP_GRANT_IN] = shared_memory(sizeof(struct fgv_grant));
+	session.fds[FGV_SETUP_GRANT_OUT] = shared_memory(sizeof(struct fgv_grant));
 	session.setup.slice_ns = SLICE_NS;
+	session.setup.engines = 1;
 	session.gpu = &gpu;
-	check(!fgv_gate_init(&session, &session.gate, FGV_ENGINE_COMPUTE, FGV_SETUP_GRANT),
-	      "the gate");
-	session.gate.grant->limit_ns = FGV_GRANT_NO_LIMIT;
-	check(fgv_grant_move(session.gate.grant, session.gate.word, FGV_GRANT_BUSY), "the grant");
+	check(!fgv_engines_init(&session), "the gates");
+	for (unsigned i = 0; i < FGV_ENGINES; i++) {
+		struct fgv_gate *gate = fgv_engines_gate(&session, i);
+
+		gate->grant->limit_ns = FGV_GRANT_NO_LIMIT;
+		check(fgv_grant_move(gate->grant, gate->word, FGV_GRANT_BUSY), "a grant");
+	}
 }
 
 static void make_session(void)
@@ -255,7 +263,7 @@ static uint32_t make_function(uint32_t params)
 static void make_both(void)
 {
 	make_window();
-	make_grant();
+	make_grants();
 	make_session();
 	plain = make_function(0);
 	with_params = make_function(PARAMS);

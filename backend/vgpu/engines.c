@@ -379,6 +379,19 @@ static bool is_small_copy(const struct fgv_request *request)
 	}
 }
 
+/* What is launched is mostly all that there is: of its stream's place one number changes. */
+static void let_launch(struct fgv_session *session, const struct fgv_request *request)
+{
+	struct fgv_engines *engines = &session->engines;
+	struct fgv_object *stream = fgv_gate_let(session, request);
+	uint64_t number = session->gate.submitted;
+
+	(stream ? &stream->place : &engines->legacy)->last[FGV_ENGINE_COMPUTE] = number;
+	*(stream ? &stream->engine : &engines->legacy_engine) = FGV_ENGINE_COMPUTE;
+	if (!stream || stream->is_blocking)
+		engines->blocking.last[FGV_ENGINE_COMPUTE] = number;
+}
+
 void fgv_engines_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_engines *engines = &session->engines;
@@ -388,6 +401,10 @@ void fgv_engines_let(struct fgv_session *session, const struct fgv_request *requ
 
 	if (!engines->are_granted || request->is_work) {
 		fgv_gate_let(session, request);
+		return;
+	}
+	if (request->op == FGV_OP_LAUNCH) {
+		let_launch(session, request);
 		return;
 	}
 	if (engine == FGV_ENGINE_COMPUTE && engines->small && is_small_copy(request))
@@ -466,12 +483,24 @@ static void set_online(struct fgv_session *session, bool online)
 		fgv_lanes_wake(session->lanes);
 }
 
+/* Most programs copy little: then there is nothing to look at. */
+static bool is_at_rest(const struct fgv_gate *gate)
+{
+	return fgv_grant_state(gate->word) != FGV_GRANT_BUSY && !gate->blocked &&
+	       fgv_grant_load(gate->grant) == gate->word && !fgv_gate_has_work(gate) &&
+	       !gate->linger_ns && !__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED);
+}
+
 int fgv_engines_turn(struct fgv_session *session)
 {
-	int changed = 0;
+	int changed = fgv_gate_turn(session, &session->gate);
 
-	for (unsigned i = 0; i < count(session); i++)
-		changed += fgv_gate_turn(session, fgv_engines_gate(session, i));
+	for (unsigned i = FGV_ENGINE_IN; i < count(session); i++) {
+		struct fgv_gate *gate = fgv_engines_gate(session, i);
+
+		if (!is_at_rest(gate))
+			changed += fgv_gate_turn(session, gate);
+	}
 	set_online(session, is_online(session));
 	return changed;
 }

@@ -304,7 +304,7 @@ static bool may_put_off_mark(const struct fgv_session *session)
 	       gate->open.predicted_ns < 2 * (gate->slice_ns / MARK_SHARE);
 }
 
-void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
+struct fgv_object *fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
 {
 	struct fgv_gate *gate = &session->gate;
 	struct fgv_expected expected;
@@ -322,6 +322,7 @@ void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request
 	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE &&
 	    !may_put_off_mark(session))
 		mark(session, gate);
+	return expected.piece.stream;
 }
 
 /* --- Copies ------------------------------------------------------------------ */

@@ -149,9 +149,9 @@ void fgv_gate_begin(struct fgv_gate *gate);
 
 /*
  * @request has put work on the GPU; its subject and amount say of which kind, and its arguments
- * are still in session->message.
+ * are still in session->message. Its stream; NULL: the legacy one, or none.
  */
-void fgv_gate_let(struct fgv_session *session, const struct fgv_request *request);
+struct fgv_object *fgv_gate_let(struct fgv_session *session, const struct fgv_request *request);
 
 /*
  * The same for a gate of an engine that copies: whether @ns more fit; and a copy of @kind, taken to

@@ -55,7 +55,7 @@ void fgv_gate_end_calls(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
 
-	if (!gate->in_call || fgv_gate_has_work(gate) || session->waits.on_gpu ||
+	if (!gate->in_call || fgv_engines_have_work(session) || session->waits.on_gpu ||
 	    session->loans.count)
 		return;
 	gate->in_call = false;
