@@ -1,6 +1,6 @@
 /*
- * The grant of one session: a page of memory that its vGPU process and the daemon share,
- * and nobody else. The daemon gives the grant, the vGPU process gives it back:
+ * The grant of one session for one engine of its GPU: a page of memory that its vGPU process and
+ * the daemon share, and nobody else. The daemon gives the grant, the vGPU process gives it back:
  *
  *	NONE  --daemon-->  BUSY      limit_ns says for how much use of the GPU
  *	BUSY  --vGPU---->  NONE      drained (or not, see FGV_GRANT_UNDRAINED); rings the daemon
