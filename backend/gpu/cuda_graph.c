@@ -80,6 +80,14 @@ static void describe(struct cuda *cuda, const struct fgv_gpu_node *node, CUgraph
 		params->conditional.size = node->choice.bodies;
 		params->conditional.ctx = cuda->context;
 		break;
+	case FGV_GPU_NODE_RECORD:
+		params->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+		params->eventRecord.event = (CUevent)node->event;
+		break;
+	case FGV_GPU_NODE_WAIT:
+		params->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+		params->eventWait.event = (CUevent)node->event;
+		break;
 	}
 }
 
@@ -160,14 +168,15 @@ static CUresult add_node(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_
 	return set_attributes(cuda, made->handle, node);
 }
 
-/* Of a node that does nothing anyway there is nothing to switch. */
+/* The driver switches kernels, copies and fills. */
 static CUresult enable(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_t number)
 {
 	const struct fgv_gpu_node *node = &graph->nodes[number];
 	struct made_node *made = &graph->made[number];
 
-	if (made->is_disabled == node->is_disabled || node->kind == FGV_GPU_NODE_NOTHING ||
-	    node->kind == FGV_GPU_NODE_CHOICE)
+	if (made->is_disabled == node->is_disabled ||
+	    (node->kind != FGV_GPU_NODE_KERNEL && node->kind != FGV_GPU_NODE_COPY &&
+	     node->kind != FGV_GPU_NODE_FILL))
 		return CUDA_SUCCESS;
 	made->is_disabled = node->is_disabled;
 	return cuda->driver->graph_set_enabled(graph->ready, made->handle, !node->is_disabled);

@@ -26,8 +26,8 @@ struct fgv_gpu_array; /* also one with mipmap levels, and a level of one */
 struct fgv_gpu_module;
 struct fgv_gpu_function;
 struct fgv_gpu_fence;
-struct fgv_gpu_graph; /* ready to be launched */
-struct fgv_gpu_home;  /* of conditions, which graphs choose by */
+struct fgv_gpu_graph;  /* ready to be launched */
+struct fgv_gpu_home;   /* of conditions, which graphs choose by */
 struct fgv_gpu_memory; /* without an address */
 
 /* Which device, and how it is opened. */
@@ -84,6 +84,8 @@ enum fgv_gpu_node_kind {
 	FGV_GPU_NODE_COPY,
 	FGV_GPU_NODE_FILL,
 	FGV_GPU_NODE_CHOICE, /* does those of its bodies that a condition says */
+	FGV_GPU_NODE_RECORD, /* of an event, behind what the node waits for; in no body */
+	FGV_GPU_NODE_WAIT,   /* for an event, as it was last recorded before the launch; the same */
 };
 
 struct fgv_gpu_node {
@@ -91,8 +93,8 @@ struct fgv_gpu_node {
 	bool is_disabled; /* it keeps its place and does nothing */
 	uint32_t before_count;
 	uint32_t *before; /* numbers of the nodes that it waits for, all smaller than its own */
-	uint32_t inside;  /* number + 1 of the choice that it is in, smaller than its own; 0: none */
-	uint32_t body;	  /* which of that one's bodies */
+	uint32_t inside; /* number + 1 of the choice that it is in, smaller than its own; 0: none */
+	uint32_t body;	 /* which of that one's bodies */
 	union {
 		struct {
 			struct fgv_gpu_function *function;
@@ -101,8 +103,7 @@ struct fgv_gpu_node {
 			struct fgv_gpu_clusters how;
 			void **params;
 		} kernel;
-		CUDA_MEMCPY3D
-			copy; /* without arrays; @srcDevice and @dstDevice are device memory */
+		CUDA_MEMCPY3D copy; /* @srcDevice and @dstDevice are device memory */
 		struct {
 			uint64_t address;
 			size_t pitch; /* where there are rows */
@@ -115,6 +116,7 @@ struct fgv_gpu_node {
 			CUgraphConditionalNodeType type;
 			uint32_t bodies; /* as many as there can be of that type */
 		} choice;
+		struct fgv_gpu_event *event; /* that is recorded or waited for */
 	};
 };
 

@@ -227,6 +227,10 @@ static CUresult run(struct fgv_gpu *gpu, const struct fgv_gpu_graph *graph, uint
 				    node->fill.rows, stream_of(stream));
 	case FGV_GPU_NODE_CHOICE:
 		return run_choice(gpu, graph, number, stream);
+	case FGV_GPU_NODE_RECORD:
+		return fgv_gpu_soft.event_record(gpu, node->event, stream);
+	case FGV_GPU_NODE_WAIT:
+		return fgv_gpu_soft.stream_wait_event(gpu, stream, node->event);
 	}
 	return CUDA_ERROR_INVALID_VALUE;
 }

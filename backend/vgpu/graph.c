@@ -85,6 +85,11 @@ static uint64_t moved_by(const struct fgv_gpu_node *node, const struct fgv_graph
 	return fgv_min_u64(kept->amount, FGV_GRAPH_MOVED_MAX + 1);
 }
 
+static bool is_event(const struct fgv_gpu_node *node)
+{
+	return node->kind == FGV_GPU_NODE_RECORD || node->kind == FGV_GPU_NODE_WAIT;
+}
+
 /* Puts a node in the place of another, or of none, which the caller is to drop; counts it. */
 static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint32_t number,
 		     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
@@ -95,6 +100,8 @@ static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint3
 	graph->moved -= moved_by(&graph->nodes[number], &graph->kept[number]);
 	graph->kernels -= graph->nodes[number].kind == FGV_GPU_NODE_KERNEL;
 	graph->kernels += node->kind == FGV_GPU_NODE_KERNEL;
+	graph->events -= is_event(&graph->nodes[number]);
+	graph->events += is_event(node);
 	graph->uses_host |= copies_host_memory(node);
 	graph->nodes[number] = *node;
 	graph->kept[number] = *kept;
@@ -131,7 +138,7 @@ static CUresult check_node(const struct fgv_session *session, struct fgv_graph *
 	const struct fgv_gpu_node *node = &graph->nodes[number];
 	struct fgv_graph_kept *kept = &graph->kept[number];
 
-	if (!is_in_its_place(graph, node))
+	if (!is_in_its_place(graph, node) || (node->inside && is_event(node)))
 		return CUDA_ERROR_INVALID_VALUE;
 	kept->depth = node->inside ? graph->kept[node->inside - 1].depth + 1 : 0;
 	if (kept->depth > FGV_GRAPH_DEPTH_MAX)
@@ -304,11 +311,16 @@ static void follow(struct fgv_session *session, struct fgv_graph *graph, uint32_
 		drop_gpu(session, graph);
 }
 
+/* While launches wait for functions (stall.h), they are judged by the events that there are. */
+static bool is_fixed(const struct fgv_gpu_node *node)
+{
+	return node->kind == FGV_GPU_NODE_CHOICE || is_event(node);
+}
+
 static CUresult judge_change(const struct fgv_graphs *graphs, const struct fgv_gpu_node *old,
 			     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
 {
-	if (node->before_count || node->inside || node->kind == FGV_GPU_NODE_CHOICE ||
-	    old->kind == FGV_GPU_NODE_CHOICE)
+	if (node->before_count || node->inside || is_fixed(node) || is_fixed(old))
 		return CUDA_ERROR_INVALID_VALUE;
 	return fits(graphs, kept->bytes, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -386,6 +398,35 @@ CUresult fgv_graph_launch(struct fgv_session *session, struct fgv_graph *graph,
 	return session->gpu->ops->graph_launch(session->gpu, graph->gpu, stream);
 }
 
+struct fgv_object *fgv_graph_event(const struct fgv_graph *graph, uint32_t number, uint16_t *op)
+{
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+
+	if (!is_event(node))
+		return NULL;
+	*op = node->kind == FGV_GPU_NODE_RECORD ? FGV_OP_EVENT_RECORD : FGV_OP_STREAM_WAIT_EVENT;
+	return graph->kept[number].needs[0];
+}
+
+bool fgv_graph_launch_records(const struct fgv_session *session, const uint8_t *message,
+			      uint32_t len, uint32_t event)
+{
+	uint32_t handle =
+		fgv_held_handle_at(message, len, offsetof(struct fgv_graph_launch_request, graph));
+	const struct fgv_object *object =
+		fgv_handles_find(&session->handles, FGV_KIND_GRAPH, handle);
+	const struct fgv_graph *graph = object ? object->graph : NULL;
+	uint16_t op;
+
+	for (uint32_t i = 0; graph && graph->events && i < graph->count; i++) {
+		const struct fgv_object *found = fgv_graph_event(graph, i, &op);
+
+		if (found && op == FGV_OP_EVENT_RECORD && found->handle == event)
+			return true;
+	}
+	return false;
+}
+
 /* Graphs have costs of their own beside those of functions, whose handles are other numbers. */
 void fgv_graph_tell(const struct fgv_object *object, struct fgv_request *request)
 {
@@ -395,11 +436,12 @@ void fgv_graph_tell(const struct fgv_object *object, struct fgv_request *request
 
 /* --- What it will take --------------------------------------------------------- */
 
-/* Without a kind it does nothing, and so it does while it is disabled. A choice takes no time. */
+/* Without a kind, or while it is disabled. Choices and events take no time. */
 static bool does_nothing(const struct fgv_graph *graph, uint32_t number)
 {
-	return graph->nodes[number].kind == FGV_GPU_NODE_NOTHING ||
-	       graph->nodes[number].kind == FGV_GPU_NODE_CHOICE || graph->nodes[number].is_disabled;
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+
+	return node->kind == FGV_GPU_NODE_NOTHING || is_fixed(node) || node->is_disabled;
 }
 
 static uint64_t begin_of(const struct fgv_graph *graph, uint32_t number)

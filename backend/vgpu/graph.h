@@ -2,9 +2,10 @@
  * Graphs that are ready to be launched, and what of their texts has come so far (api/wire.h).
  *
  * A graph exists once its whole text has been read and the GPU has made it: there are no halves
- * that could be launched. It holds the modules of its kernels, so none of them can be
- * missing; device memory it does not hold, as a launch does not; host memory that its copies
- * name is looked at again before a launch where some was taken from the session.
+ * that could be launched. It holds the modules of its kernels, the arrays of its copies, and its
+ * events, so none of them can be missing; device memory it does not hold, as a launch does not;
+ * host memory that its copies name is looked at again before a launch where some was taken from the
+ * session.
  *
  * A launch is one request to the gate, which can't end a slice in the middle of it.
  *
@@ -22,6 +23,7 @@ struct fgv_graph {
 	struct fgv_gpu_graph *gpu; /* NULL: the GPU has refused a change */
 	uint32_t count;
 	uint32_t kernels;      /* of the nodes, those that launch one */
+	uint32_t events;       /* those that record events, or wait for them */
 	bool uses_host;	       /* some node copies from or to host memory */
 	uint64_t mapped_taken; /* of the session's host memory, when it was last looked at */
 	uint64_t bytes;	       /* of all nodes' messages */
@@ -77,6 +79,11 @@ CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, 
 			  uint64_t len);
 CUresult fgv_graph_launch(struct fgv_session *session, struct fgv_graph *graph,
 			  struct fgv_gpu_stream *stream);
+/* The event that node @number records or waits for, as *@op does; NULL: none. */
+struct fgv_object *fgv_graph_event(const struct fgv_graph *graph, uint32_t number, uint16_t *op);
+/* Whether a launch with this @message, not checked yet, records the event with handle @event. */
+bool fgv_graph_launch_records(const struct fgv_session *session, const uint8_t *message,
+			      uint32_t len, uint32_t event);
 /* Says in @request how much a launch is, and of what kind. */
 void fgv_graph_tell(const struct fgv_object *object, struct fgv_request *request);
 CUresult fgv_graph_destroy(struct fgv_session *session, struct fgv_graph *graph);

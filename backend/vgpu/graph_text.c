@@ -123,13 +123,10 @@ static CUresult note_copy_out(struct fgv_gpu *gpu, void *dst, uint64_t src, size
 	return CUDA_SUCCESS;
 }
 
-/* An array goes when its handle does: no graph may need it after that. */
 static CUresult note_box(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
 			 struct fgv_gpu_stream *stream)
 {
 	(void)stream;
-	if (box->srcMemoryType == CU_MEMORYTYPE_ARRAY || box->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	note(gpu, FGV_GPU_NODE_COPY)->copy = *box;
 	return CUDA_SUCCESS;
 }
@@ -158,6 +155,22 @@ static CUresult note_fill_rows(struct fgv_gpu *gpu, uint64_t dst, size_t pitch, 
 	return CUDA_SUCCESS;
 }
 
+static CUresult note_record(struct fgv_gpu *gpu, struct fgv_gpu_event *event,
+			    struct fgv_gpu_stream *stream)
+{
+	(void)stream;
+	note(gpu, FGV_GPU_NODE_RECORD)->event = event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult note_wait(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
+			  struct fgv_gpu_event *event)
+{
+	(void)stream;
+	note(gpu, FGV_GPU_NODE_WAIT)->event = event;
+	return CUDA_SUCCESS;
+}
+
 /* A launch may need more local memory than there was. */
 static CUresult ask_limit(struct fgv_gpu *gpu, CUlimit limit, size_t *value)
 {
@@ -178,6 +191,8 @@ static const struct fgv_gpu_ops noting_ops = {
 	.launch = note_launch,
 	.launch_cooperative = note_cooperative,
 	.launch_clusters = note_clusters,
+	.event_record = note_record,
+	.stream_wait_event = note_wait,
 	.limit_get = ask_limit,
 };
 
@@ -192,7 +207,8 @@ static bool is_launch(uint32_t op)
 static bool can_be_node(uint32_t op)
 {
 	return is_launch(op) || op == FGV_OP_COPY_DEVICE || op == FGV_OP_COPY_BOX ||
-	       op == FGV_OP_FILL || op == FGV_OP_FILL_ROWS;
+	       op == FGV_OP_FILL || op == FGV_OP_FILL_ROWS || op == FGV_OP_EVENT_RECORD ||
+	       op == FGV_OP_STREAM_WAIT_EVENT;
 }
 
 _Static_assert(offsetof(struct fgv_launch_request, function) ==
@@ -250,6 +266,46 @@ static uint8_t *keep_message(struct fgv_graph_kept *kept, uint16_t op, const uin
 	return copy;
 }
 
+static CUresult need(struct fgv_session *session, enum fgv_kind kind, const uint8_t *message,
+		     uint32_t len, size_t off, struct fgv_object **needed)
+{
+	uint32_t handle = fgv_held_handle_at(message, len, off);
+	struct fgv_object *object = handle ? fgv_session_lookup(session, kind, handle) : NULL;
+
+	/* A level goes with its array, whoever needs it. */
+	if (object && kind == FGV_KIND_ARRAY && object->array.is_part)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*needed = object;
+	if (object)
+		fgv_object_get(object);
+	return CUDA_SUCCESS;
+}
+
+/* What a message names, which its handler has found, stays as long as the node does. */
+static CUresult need_all(struct fgv_session *session, uint16_t op, const uint8_t *message,
+			 uint32_t len, struct fgv_graph_kept *kept)
+{
+	CUresult status;
+
+	switch (op) {
+	case FGV_OP_COPY_BOX:
+		status = need(session, FGV_KIND_ARRAY, message, len,
+			      offsetof(struct fgv_copy_box_request, to_array), &kept->needs[0]);
+		if (status != CUDA_SUCCESS)
+			return status;
+		return need(session, FGV_KIND_ARRAY, message, len,
+			    offsetof(struct fgv_copy_box_request, from_array), &kept->needs[1]);
+	case FGV_OP_EVENT_RECORD:
+		return need(session, FGV_KIND_EVENT, message, len,
+			    offsetof(struct fgv_event_record_request, event), &kept->needs[0]);
+	case FGV_OP_STREAM_WAIT_EVENT:
+		return need(session, FGV_KIND_EVENT, message, len,
+			    offsetof(struct fgv_stream_wait_event_request, event), &kept->needs[0]);
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
 static CUresult read_work(struct fgv_session *session, struct fgv_request *request,
 			  const uint8_t *message, uint32_t len, struct fgv_gpu_node *node,
 			  struct fgv_graph_kept *kept)
@@ -268,11 +324,11 @@ static CUresult read_work(struct fgv_session *session, struct fgv_request *reque
 	kept->kind = request->subject ? request->subject : request->op;
 	kept->amount = request->amount;
 	if (node->kind != FGV_GPU_NODE_KERNEL)
-		return CUDA_SUCCESS;
+		return need_all(session, request->op, copy, len, kept);
 	memcpy(kept->storage, session->params, param_count * sizeof(void *));
 	node->kernel.params = kept->storage;
-	kept->module = function->function.module;
-	fgv_object_get(kept->module);
+	kept->needs[0] = function->function.module;
+	fgv_object_get(kept->needs[0]);
 	return CUDA_SUCCESS;
 }
 
@@ -394,8 +450,10 @@ CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text 
 void fgv_graph_text_drop(struct fgv_session *session, struct fgv_gpu_node *node,
 			 struct fgv_graph_kept *kept)
 {
-	if (kept->module)
-		fgv_session_put(session, kept->module);
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(kept->needs); i++) {
+		if (kept->needs[i])
+			fgv_session_put(session, kept->needs[i]);
+	}
 	free(kept->storage);
 	free(node->before);
 	*kept = (struct fgv_graph_kept){0};

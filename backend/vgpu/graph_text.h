@@ -16,10 +16,11 @@ struct fgv_session;
 
 /* Of a node, besides what the GPU gets; all zero: of a node that does nothing. */
 struct fgv_graph_kept {
-	void *storage;		   /* the request's message, and pointers to its arguments */
-	uint64_t bytes;		   /* of the message */
-	struct fgv_object *module; /* of a kernel, with a reference */
-	uint32_t kind;		   /* as cost.h has it */
+	void *storage;	/* the request's message, and pointers to its arguments */
+	uint64_t bytes; /* of the message */
+	/* With references: a kernel's module, a copy's arrays, or the event. */
+	struct fgv_object *needs[2];
+	uint32_t kind; /* as cost.h has it */
 	uint64_t amount;
 	uint64_t begins_ns, ends_ns; /* by who predicts */
 	uint32_t depth;		     /* of bodies that it is in */

@@ -132,6 +132,22 @@ CUresult fgv_do_graph_update(struct fgv_session *session, struct fgv_request *re
 	return status;
 }
 
+/* As requests would that record them or wait for them, in the forecast. */
+static void meet_events(struct fgv_overlap *overlap, const struct fgv_graph *graph,
+			struct fgv_object *stream)
+{
+	struct fgv_object *event;
+	uint16_t op;
+
+	for (uint32_t i = 0; graph->events && i < graph->count; i++) {
+		event = fgv_graph_event(graph, i, &op);
+		if (event && op == FGV_OP_EVENT_RECORD)
+			fgv_overlap_record(overlap, stream, event);
+		else if (event)
+			fgv_overlap_wait(overlap, stream, event);
+	}
+}
+
 /* What it takes is known by its earlier launches, and for the first by its nodes. */
 CUresult fgv_do_graph_launch(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_graph_launch_in *in)
@@ -146,6 +162,7 @@ CUresult fgv_do_graph_launch(struct fgv_session *session, struct fgv_request *re
 		forecast->costs.ns[place] = fgv_cost_within(fgv_graph_predict_ns(graph, forecast));
 	fgv_account_add(&session->account->launches, graph->kernels);
 	fgv_account_add(&session->account->graphs, 1);
+	meet_events(&forecast->overlap, graph, in->stream);
 	return fgv_graph_launch(session, graph, in->stream ? in->stream->stream : NULL);
 }
 

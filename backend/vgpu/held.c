@@ -53,15 +53,29 @@ static bool has_work_in(const struct fgv_held *held, uint32_t stream)
 	return false;
 }
 
+static bool records(const struct fgv_held *held, const struct fgv_held_request *request,
+		    uint32_t event)
+{
+	switch (request->request.op) {
+	case FGV_OP_EVENT_RECORD:
+		return fgv_held_handle_at(request->message, request->len,
+					  offsetof(struct fgv_event_record_request, event)) ==
+		       event;
+	case FGV_OP_GRAPH_LAUNCH:
+		return held->launch_records &&
+		       held->launch_records(held->session, request->message, request->len, event);
+	default:
+		return false;
+	}
+}
+
 static bool has_record_of(const struct fgv_held *held, uint32_t event)
 {
 	const struct fgv_held_request *request;
 
 	STAILQ_FOREACH(request, &held->list, link)
 	{
-		if (request->request.op == FGV_OP_EVENT_RECORD &&
-		    fgv_held_handle_at(request->message, request->len,
-				       offsetof(struct fgv_event_record_request, event)) == event)
+		if (records(held, request, event))
 			return true;
 	}
 	return false;

@@ -18,6 +18,8 @@
 #define FGV_HELD_MAX	   1024
 #define FGV_HELD_BYTES_MAX (4u << 20)
 
+struct fgv_session;
+
 struct fgv_held_request {
 	STAILQ_ENTRY(fgv_held_request) link;
 	struct fgv_request request;
@@ -31,6 +33,10 @@ struct fgv_held {
 	uint32_t bytes;
 	uint32_t frees;			 /* of memory, among them */
 	uint32_t in_lane[FGV_LANES_MAX]; /* calls among them */
+	/* Whether a launch of a graph, its message as it came, records @event; NULL: none does. */
+	bool (*launch_records)(const struct fgv_session *session, const uint8_t *message,
+			       uint32_t len, uint32_t event);
+	const struct fgv_session *session; /* that it asks */
 };
 
 void fgv_held_init(struct fgv_held *held);

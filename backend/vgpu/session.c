@@ -39,6 +39,8 @@ int fgv_session_init(struct fgv_session *session)
 		return -EDQUOT;
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
+	session->held.launch_records = fgv_graph_launch_records;
+	session->held.session = session;
 	fgv_stall_init(&session->stall);
 	fgv_room_init(&session->room);
 	fgv_mapped_init(&session->mapped);

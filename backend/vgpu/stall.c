@@ -148,14 +148,53 @@ static bool graph_offset(uint16_t op, size_t *off)
 	}
 }
 
+/* A launch does with its events what requests would that record them or wait for them. */
+static bool is_event_in_marked(const struct fgv_stall *stall, const struct fgv_object *object)
+{
+	const struct fgv_graph *graph = object->graph;
+	uint16_t op;
+
+	for (uint32_t i = 0; graph->events && i < graph->count; i++) {
+		const struct fgv_object *event = fgv_graph_event(graph, i, &op);
+
+		if (event && is_event_marked(stall, event, op))
+			return true;
+	}
+	return false;
+}
+
+static void mark_event(struct fgv_stall *stall, struct fgv_object *event, uint16_t op)
+{
+	if (op == FGV_OP_EVENT_RECORD)
+		event->stalled = stall->generation;
+	else
+		event->awaited = stall->generation;
+}
+
+static void mark_graph(struct fgv_stall *stall, struct fgv_object *object, uint16_t op)
+{
+	const struct fgv_graph *graph = object->graph;
+	struct fgv_object *event;
+	uint16_t event_op;
+
+	object->stalled = stall->generation;
+	for (uint32_t i = 0; op == FGV_OP_GRAPH_LAUNCH && graph->events && i < graph->count; i++) {
+		event = fgv_graph_event(graph, i, &event_op);
+		if (event)
+			mark_event(stall, event, event_op);
+	}
+}
+
 /* What is done with a graph is done in its order, whatever the streams of its launches. */
-static bool is_graph_marked(struct fgv_session *session, const uint8_t *message, uint32_t len,
-			    size_t off)
+static bool is_graph_marked(struct fgv_session *session, uint16_t op, const uint8_t *message,
+			    uint32_t len, size_t off)
 {
 	struct fgv_object *graph;
 
-	return find_object(session, FGV_KIND_GRAPH, message, len, off, &graph) &&
-	       graph->stalled == session->stall.generation;
+	if (!find_object(session, FGV_KIND_GRAPH, message, len, off, &graph))
+		return false;
+	return graph->stalled == session->stall.generation ||
+	       (op == FGV_OP_GRAPH_LAUNCH && is_event_in_marked(&session->stall, graph));
 }
 
 /* What has no stream, event or graph has to do with all work before it. */
@@ -168,7 +207,7 @@ static bool must_wait(struct fgv_session *session, uint16_t op, const uint8_t *m
 	bool has_graph = graph_offset(op, &off);
 
 	if (is_any_event_marked(session, op, message, len) ||
-	    (has_graph && is_graph_marked(session, message, len, off)))
+	    (has_graph && is_graph_marked(session, op, message, len, off)))
 		return true;
 	if (info->stream_off == FGV_OP_NO_STREAM)
 		return info->name && !event_offsets(op, offs) && !has_graph &&
@@ -207,17 +246,14 @@ static void mark_request(struct fgv_session *session, const struct fgv_request *
 		stall->lane_marks[request->lane] = stall->generation;
 	if (graph_offset(request->op, &off) &&
 	    find_object(session, FGV_KIND_GRAPH, message, len, off, &object))
-		object->stalled = stall->generation;
+		mark_graph(stall, object, request->op);
 	if (info->work && info->stream_off != FGV_OP_NO_STREAM &&
 	    find_object(session, FGV_KIND_STREAM, message, len, info->stream_off, &object))
 		mark_stream(stall, object);
 	if (!info->work || !event_offsets(request->op, offs) ||
 	    !find_object(session, FGV_KIND_EVENT, message, len, offs[0], &object))
 		return;
-	if (request->op == FGV_OP_EVENT_RECORD)
-		object->stalled = stall->generation;
-	else
-		object->awaited = stall->generation;
+	mark_event(stall, object, request->op);
 }
 
 int fgv_stall_add(struct fgv_session *session, const struct fgv_request *request,

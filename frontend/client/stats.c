@@ -29,9 +29,8 @@ static struct {
 
 static const char *const graph_ways[FGV_STATS_GRAPH_WAYS] = {
 	[FGV_STATS_GRAPH_HOST] = "host",	 [FGV_STATS_GRAPH_FUNCTION] = "function",
-	[FGV_STATS_GRAPH_PAGEABLE] = "pageable", [FGV_STATS_GRAPH_EVENT] = "event",
-	[FGV_STATS_GRAPH_ARRAY] = "array",	 [FGV_STATS_GRAPH_OTHER] = "other",
-	[FGV_STATS_GRAPH_MOVES] = "moves",	 [FGV_STATS_GRAPH_REFUSED] = "refused",
+	[FGV_STATS_GRAPH_PAGEABLE] = "pageable", [FGV_STATS_GRAPH_MOVES] = "moves",
+	[FGV_STATS_GRAPH_OTHER] = "other",	 [FGV_STATS_GRAPH_REFUSED] = "refused",
 	[FGV_STATS_GRAPH_CUT] = "cut",
 };
 

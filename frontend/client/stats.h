@@ -33,8 +33,6 @@ enum fgv_stats_graph {
 	FGV_STATS_GRAPH_HOST,
 	FGV_STATS_GRAPH_FUNCTION, /* a function of the program's */
 	FGV_STATS_GRAPH_PAGEABLE, /* a copy from or to the program's pageable memory */
-	FGV_STATS_GRAPH_EVENT,
-	FGV_STATS_GRAPH_ARRAY,
 	FGV_STATS_GRAPH_MOVES,	 /* its copies and fills move too much for one launch */
 	FGV_STATS_GRAPH_OTHER,	 /* another request that is no node of the host's */
 	FGV_STATS_GRAPH_REFUSED, /* the host did not want it */

@@ -7,13 +7,14 @@ from harness import backend, expect, finish, main
 
 # By program, the ways that its graphs go, of FAIRGV_STATS.
 WAYS = {
-    "graphs": {"host", "pageable", "event"},
+    "graphs": {"host", "pageable"},
     "capture": {"host", "pageable"},
     "capture_edges": {"host"},
     "conditional": {"host"},
     "graph_cuts": {"function", "pageable", "cut"},
     "graph_edges": {"host"},
     "graph_memory": {"host"},
+    "graph_nodes": {"host"},
     "graph_objects": {"function"},
 }
 

@@ -11,6 +11,7 @@
 #include "frontend/cuda/memory/memcpy.h"
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/module/library.h"
+#include "frontend/cuda/stream/event.h"
 #include "tests/unit/test_core.h"
 
 #define MANY 2000 /* whose text takes several messages */
@@ -373,6 +374,34 @@ START_TEST(parts_are_changed_alone)
 }
 END_TEST
 
+/* Events are the host's; another one in a node has the host build the graph anew. */
+START_TEST(events_are_for_the_host)
+{
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+	CUgraph graph = new_graph();
+	CUgraphNode record, last;
+	CUevent first, second;
+	CUgraphExec exec;
+
+	load_kernel();
+	EXPECT(fgv_event_create(&first, 0), CUDA_SUCCESS);
+	EXPECT(fgv_event_create(&second, 0), CUDA_SUCCESS);
+	last = add_kernel(graph, NULL, 1);
+	params.eventRecord.event = first;
+	EXPECT(fgv_node_add(&record, graph, &last, NULL, 1, &params), CUDA_SUCCESS);
+	exec = instantiate(graph);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 1);
+	ck_assert_uint_eq(requests(FGV_OP_EVENT_RECORD), 0);
+	params.eventRecord.event = second;
+	EXPECT(fgv_exec_set_params(exec, record, &params), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), 0);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_BUILD), 2);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_LAUNCH), 2);
+}
+END_TEST
+
 /* Between two places on the device, or to the first from the program's memory. */
 static CUgraphNodeParams copy_of(CUdeviceptr to, CUdeviceptr from, const void *program)
 {
@@ -482,6 +511,7 @@ int main(void)
 	tcase_add_test(tests, many_changes_take_few_messages);
 	tcase_add_test(tests, children_are_part_of_it);
 	tcase_add_test(tests, refused_ones_are_launched_node_by_node);
+	tcase_add_test(tests, events_are_for_the_host);
 	tcase_add_test(tests, functions_cut);
 	tcase_add_test(tests, is_cut_as_seldom_as_can_be);
 	tcase_add_test(tests, children_are_cut);

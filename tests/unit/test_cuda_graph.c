@@ -295,6 +295,22 @@ START_TEST(what_is_refused_leaves_nothing)
 }
 END_TEST
 
+START_TEST(events_are_the_drivers)
+{
+	nodes[0].kind = FGV_GPU_NODE_WAIT;
+	nodes[0].event = (struct fgv_gpu_event *)&driver;
+	nodes[1].kind = FGV_GPU_NODE_RECORD;
+	nodes[1].event = (struct fgv_gpu_event *)&cuda;
+	nodes[1].is_disabled = true;
+	make();
+	ck_assert_uint_eq(said.nodes[0].type, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+	ck_assert_ptr_eq(said.nodes[0].eventWait.event, (CUevent)&driver);
+	ck_assert_uint_eq(said.nodes[1].type, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+	ck_assert_ptr_eq(said.nodes[1].eventRecord.event, (CUevent)&cuda);
+	ck_assert_uint_eq(said.enables, 0);
+}
+END_TEST
+
 /* What is in its bodies is added there; all else leaves the home, and that stays. */
 START_TEST(choices_are_at_home)
 {
@@ -357,6 +373,7 @@ int main(void)
 	tcase_add_test(tests, disabled_nodes_are_switched_off);
 	tcase_add_test(tests, a_launch_is_work_in_its_stream);
 	tcase_add_test(tests, what_is_refused_leaves_nothing);
+	tcase_add_test(tests, events_are_the_drivers);
 	tcase_add_test(tests, choices_are_at_home);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);

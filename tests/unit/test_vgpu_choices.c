@@ -183,7 +183,18 @@ START_TEST(endless_loops_end_with_their_session)
 }
 END_TEST
 
-enum { WRONG_TEXTS = 13 };
+enum { WRONG_TEXTS = 14 };
+
+static void put_record_inside(uint32_t inside)
+{
+	struct fgv_event_record_request record = {.event = vgpu_must_create_event(&graphs.vgpu)};
+
+	graphs_put_as((struct fgv_graph_node){.number = graphs.text.nodes,
+					      .op = FGV_OP_EVENT_RECORD,
+					      .message_len = sizeof(record),
+					      .inside = inside},
+		      &record, -1, -1);
+}
 
 /* A text that is wrong in one way. */
 static void write_wrong(int how, uint64_t condition)
@@ -233,16 +244,20 @@ static void write_wrong(int how, uint64_t condition)
 	case 12:
 		graphs_put_word(0, 1, 1, -1);
 		return;
+	case 13: /* an event in a body */
+		put_record_inside(1);
+		return;
 	}
 }
 
 START_TEST(refuses_wrong_texts)
 {
 	uint32_t home = make_home(), graph;
-	uint64_t condition = make_condition(home, 1), before = graphs_used_bytes();
+	uint64_t condition = make_condition(home, 1), before;
 
 	be_holdable(true);
 	write_wrong(_i, condition);
+	before = graphs_used_bytes();
 	ck_assert_uint_ne(build(home, &graph), CUDA_SUCCESS);
 	ck_assert_uint_eq(graphs_used_bytes(), before);
 	put_choice(condition, CU_GRAPH_COND_TYPE_IF, 1, 0, 0);

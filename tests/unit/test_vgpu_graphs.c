@@ -147,6 +147,74 @@ START_TEST(keeps_its_modules)
 }
 END_TEST
 
+static void put_event(uint16_t op, uint32_t event, int first)
+{
+	struct fgv_event_record_request record = {.event = event};
+	struct fgv_stream_wait_event_request wait = {.event = event};
+
+	if (op == FGV_OP_EVENT_RECORD)
+		graphs_put(op, &record, sizeof(record), first, -1);
+	else
+		graphs_put(op, &wait, sizeof(wait), first, -1);
+}
+
+/* Arrays and events are there as long as a graph needs them, and charged. */
+START_TEST(keeps_arrays_and_events)
+{
+	struct fgv_array_destroy_request destroy;
+	struct fgv_event_destroy_request event;
+	struct fgv_copy_box_request box = {.box = {16, 1, 1}};
+	uint64_t before = graphs_used_bytes(), with_array;
+	uint32_t graph;
+
+	destroy.array = vgpu_must_create_array(&graphs.vgpu, (uint64_t[]){4, 0, 0}, 0, 0);
+	event.event = vgpu_must_create_event(&graphs.vgpu);
+	with_array = graphs_used_bytes();
+	box.to_array = destroy.array;
+	box.from[0] = VGPU_SHARED_ADDRESS;
+	graphs_put(FGV_OP_COPY_BOX, &box, sizeof(box), -1, -1);
+	box = (struct fgv_copy_box_request){.from_array = destroy.array, .box = {16, 1, 1}};
+	box.to[0] = VGPU_SHARED_ADDRESS + 16;
+	graphs_put(FGV_OP_COPY_BOX, &box, sizeof(box), 0, -1);
+	put_event(FGV_OP_EVENT_RECORD, event.event, 1);
+	put_event(FGV_OP_STREAM_WAIT_EVENT, event.event, -1);
+	graph = graphs_must_build();
+	vgpu_must_post(&graphs.vgpu, 0, FGV_OP_ARRAY_DESTROY, &destroy, sizeof(destroy));
+	vgpu_must_post(&graphs.vgpu, 0, FGV_OP_EVENT_DESTROY, &event, sizeof(event));
+	for (uint32_t i = 0; i < 4; i++) {
+		graphs.data[i] = 70 + i;
+		graphs.data[4 + i] = 0;
+	}
+	graphs_must_run(graph);
+	for (uint32_t i = 0; i < 4; i++)
+		ck_assert_uint_eq(graphs.data[4 + i], 70 + i);
+	ck_assert_uint_gt(graphs_used_bytes(), with_array);
+	graphs_post_destroy(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(graphs_used_bytes(), before);
+}
+END_TEST
+
+/* What is judged by a graph's events while launches wait is judged by those that it was made with.
+ */
+START_TEST(changes_no_events)
+{
+	uint32_t event = vgpu_must_create_event(&graphs.vgpu), graph;
+
+	if (_i == 0)
+		put_event(FGV_OP_EVENT_RECORD, event, -1);
+	else
+		graphs_put_word(0, 1, -1, -1);
+	graph = graphs_must_build();
+	if (_i == 0)
+		graphs_put_word(0, 1, -1, -1);
+	else
+		put_event(FGV_OP_EVENT_RECORD, event, -1);
+	graphs_post_update(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 /*
  * Behind a function that has not returned, what is done with the graph waits in its order; what has
  * to do with another one goes on.
@@ -200,6 +268,8 @@ int main(void)
 	tcase_add_test(tests, follows_changes);
 	tcase_add_test(tests, is_built_beside_launches);
 	tcase_add_test(tests, keeps_its_modules);
+	tcase_add_test(tests, keeps_arrays_and_events);
+	tcase_add_loop_test(tests, changes_no_events, 0, 2);
 	tcase_add_test(tests, waits_for_functions);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);

@@ -10,7 +10,7 @@
 
 #define WORDS 64u
 
-enum { BAD_TEXTS = 19 };
+enum { BAD_TEXTS = 20 };
 
 /* A text that is wrong in one way; how many nodes the guest says that it has. */
 static uint32_t write_wrong(int how)
@@ -86,6 +86,10 @@ static uint32_t write_wrong(int how)
 	case 18: /* half a node */
 		graphs_append(&head, 16);
 		return 1;
+	case 19: /* the same node twice */
+		graphs_put_word(0, 1, -1, -1);
+		graphs_put_as(head, &fill, -1, -1);
+		return 2;
 	}
 	graphs_put_as(head, &fill, -1, -1);
 	return 1;

@@ -154,14 +154,28 @@ CUresult fgv_choice_make(struct fgv_graph *graph, const CUgraphNodeParams *param
 
 static CUresult check_bodies(struct fgv_graph *graph);
 
+static bool has_events(const struct fgv_graph *graph)
+{
+	for (const struct fgv_node *each = graph->first; each; each = each->next) {
+		CUgraphNodeType type = each->work.params.type;
+
+		if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+		    type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
+		    (each->work.child && has_events(each->work.child)))
+			return true;
+	}
+	return false;
+}
+
 static CUresult check_body(struct fgv_graph *body)
 {
+	if (has_events(body))
+		return CUDA_ERROR_INVALID_VALUE;
 	switch (fgv_exec_way_of(body)) {
 	case FGV_STATS_GRAPH_HOST:
 		return check_bodies(body);
-	case FGV_STATS_GRAPH_ARRAY:
 	case FGV_STATS_GRAPH_MOVES:
-		return FGV_UNSUPPORTED("copies of arrays, or of more than 256 MiB, in bodies");
+		return FGV_UNSUPPORTED("copies of more than 256 MiB in bodies");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

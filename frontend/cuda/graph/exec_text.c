@@ -304,7 +304,7 @@ static CUresult put_choice(struct fgv_exec_text *text, struct fgv_node *node, ui
 	CUresult res = CUDA_SUCCESS;
 
 	if (text->has_choices && text->choices_part != number)
-		return FGV_UNSUPPORTED("conditional nodes before and behind functions or events");
+		return FGV_UNSUPPORTED("conditional nodes before and behind functions");
 	text->has_choices = true;
 	text->choices_part = number;
 	if (!text->is_dry)
@@ -392,6 +392,13 @@ static uint32_t count_records(const struct fgv_record *first)
 	return count ? count : 1;
 }
 
+/* The host changes none. */
+static bool is_event(const struct fgv_node *node)
+{
+	return node->work.params.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+	       node->work.params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+}
+
 CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node, uint64_t *moved)
 {
 	const struct fgv_record *record = node->work.records;
@@ -399,7 +406,8 @@ CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node,
 	CUresult res = CUDA_SUCCESS;
 
 	*moved -= node->moved;
-	if (fgv_exec_side_of(node) == FGV_EXEC_PROGRAM || count != node->last - node->first + 1)
+	if (is_event(node) || fgv_exec_side_of(node) == FGV_EXEC_PROGRAM ||
+	    count != node->last - node->first + 1)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*moved += node->moved;
 	if (*moved > FGV_GRAPH_MOVED_MAX)

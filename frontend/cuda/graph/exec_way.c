@@ -7,13 +7,6 @@
 #include "common/util.h"
 #include "frontend/cuda/stream/host_func.h"
 
-static enum fgv_stats_graph way_of_box(const struct fgv_record *record)
-{
-	const struct fgv_copy_box_request *box = (const void *)record->message;
-
-	return box->to_array || box->from_array ? FGV_STATS_GRAPH_ARRAY : FGV_STATS_GRAPH_HOST;
-}
-
 static enum fgv_stats_graph way_of_record(const struct fgv_record *record)
 {
 	CUhostFn function;
@@ -29,12 +22,10 @@ static enum fgv_stats_graph way_of_record(const struct fgv_record *record)
 	case FGV_OP_COPY_DEVICE:
 	case FGV_OP_FILL:
 	case FGV_OP_FILL_ROWS:
-		return FGV_STATS_GRAPH_HOST;
 	case FGV_OP_COPY_BOX:
-		return way_of_box(record);
 	case FGV_OP_EVENT_RECORD:
 	case FGV_OP_STREAM_WAIT_EVENT:
-		return FGV_STATS_GRAPH_EVENT;
+		return FGV_STATS_GRAPH_HOST;
 	default:
 		return FGV_STATS_GRAPH_OTHER;
 	}
