@@ -31,7 +31,8 @@
 /* Posts that one turn finds. */
 #define BATCH 32
 
-/* Launches of a program that repeats itself; FEW and MANY of bench instructions are multiples. */
+/* Launches of a program that repeats itself; the counts that bench instructions asks for are
+ * multiples. */
 #define LOOP 64
 
 /* Of the function that has parameters, each of 8 bytes. */

@@ -254,23 +254,19 @@ static void put_off(struct fgv_session *session, const struct fgv_batch_asked *a
 		begin_next(session);
 }
 
-static CUresult launch_now(struct fgv_session *session, const struct fgv_batch_shape *shape,
-			   struct fgv_gpu_stream *stream)
-{
-	grow(&session->batch);
-	return session->gpu->ops->launch(session->gpu, shape->function, shape->grid, shape->block,
-					 shape->shared_bytes, stream, session->params);
-}
-
 /* A GPU without work gets the first at once, and the next after two, four, eight. */
 static CUresult launch_first(struct fgv_session *session, const struct fgv_batch_asked *asked)
 {
+	const struct fgv_batch_shape *shape = &asked->shape;
+	struct fgv_batch *batch = &session->batch;
 	CUresult status;
 
 	fgv_batch_send(session);
-	drop_kept(&session->batch);
-	status = launch_now(session, &asked->shape, session->batch.stream);
-	if (fgv_batch_cut_add(&session->batch.cut, &asked->shape))
+	drop_kept(batch);
+	grow(batch);
+	status = session->gpu->ops->launch(session->gpu, shape->function, shape->grid, shape->block,
+					   shape->shared_bytes, batch->stream, session->params);
+	if (fgv_batch_cut_add(&batch->cut, shape))
 		fgv_batch_learn(session);
 	return status;
 }
@@ -280,7 +276,20 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 			  struct fgv_gpu_stream *stream)
 {
 	struct fgv_batch *batch = &session->batch;
-	const struct fgv_batch_asked asked = {
+	struct fgv_batch_asked asked;
+
+	if (!can_chain(session, function)) {
+		fgv_batch_flush(session);
+		return session->gpu->ops->launch(session->gpu, function->function.gpu, grid, block,
+						 shared_bytes, stream, session->params);
+	}
+	if (!fgv_gate_has_work(&session->gate))
+		batch->target = 1;
+	if (batch->stream != stream)
+		fgv_batch_flush(session);
+	batch->stream = stream;
+	batch->is_begun = true;
+	asked = (struct fgv_batch_asked){
 		.shape = {.function = function->function.gpu,
 			  .grid = {grid[0], grid[1], grid[2]},
 			  .block = {block[0], block[1], block[2]},
@@ -289,16 +298,6 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 		.param_count = function->function.param_count,
 		.args = session->params[0],
 	};
-	bool alone = !can_chain(session, function);
-
-	if (!fgv_gate_has_work(&session->gate))
-		batch->target = 1;
-	if (alone || batch->stream != stream)
-		fgv_batch_flush(session);
-	if (alone)
-		return launch_now(session, &asked.shape, stream);
-	batch->stream = stream;
-	batch->is_begun = true;
 	if (batch->target == 1)
 		return launch_first(session, &asked);
 	if (batch->target < FGV_BATCH_MAX || !fgv_batch_follow(session, &asked))

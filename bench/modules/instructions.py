@@ -24,6 +24,8 @@ LIBRARY = "libcudart.so"
 OPERATIONS = {
     "launch": "asynchronous launch, no parameters",
     "launch_params": "asynchronous launch, 4 parameters",
+    "launch_same": "a launch in a loop of 64, in which all is the same again",
+    "launch_new": "the same with new arguments",
     "launch_sync": "launch + cudaDeviceSynchronize",
     "sync_idle": "cudaDeviceSynchronize, idle device",
     "copy_in_4B": "cudaMemcpy 4 B host to device",
@@ -31,6 +33,7 @@ OPERATIONS = {
     "malloc_free": "cudaMalloc + cudaFree 1 MiB",
 }
 HERE_ONLY = {"sync_idle"}   # what the library answers by itself
+HOST_ONLY = {"launch_same", "launch_new"}   # the library does not know the difference
 WAITED_FOR = {"launch_sync", "copy_out_4B", "malloc_free"}  # the guest spends its time looking
 ROUNDS = 100                # of MANY operations: what the best has spent is told
 UNITS = {"cycles": "cycles outside the kernel", "ns": "nanoseconds, as no cycles are counted here"}
@@ -106,7 +109,7 @@ def spending(command):
 def spendings(operation):
     """Keys of a row: guest_cycles and host_cycles, or guest_ns and host_ns; as far as they are known."""
     sides = {}
-    if operation not in WAITED_FOR:
+    if operation not in WAITED_FOR | HOST_ONLY:
         sides["guest"] = [str(RUN), "--", str(BUILD / "bench/operations"), operation]
     if operation not in HERE_ONLY:
         sides["host"] = [str(BUILD / "bench/host_requests"), operation]
@@ -117,9 +120,13 @@ def spendings(operation):
 def measure(_options):
     if not shutil.which("valgrind"):
         raise Unable("valgrind, which counts instructions, is not installed")
-    return {"rows": [{"name": name, "what": what, "guest": each(guest_run, name),
-                      "host": 0 if name in HERE_ONLY else each(host_run, name), **spendings(name)}
-                     for name, what in OPERATIONS.items()]}
+    rows = []
+    for name, what in OPERATIONS.items():
+        row = {"name": name, "what": what, "host": 0 if name in HERE_ONLY else each(host_run, name)}
+        if name not in HOST_ONLY:
+            row["guest"] = each(guest_run, name)
+        rows.append({**row, **spendings(name)})
+    return {"rows": rows}
 
 
 def show(result):
