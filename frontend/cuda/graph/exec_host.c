@@ -9,14 +9,19 @@
 #include "api/gpu_guest.h"
 #include "api/wire.h"
 #include "common/log.h"
+#include "common/util.h"
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/exec_text.h"
 #include "frontend/cuda/graph/exec_way.h"
 #include "frontend/cuda/graph/home.h"
 
-/* Changes are sent in such pieces, so that the host is at the first while more are written. */
-#define PIECE_BYTES (8u * 1024)
+/*
+ * Changes are sent in pieces, so that the host is at the first while more are written: it is to
+ * begin early, and not to be given many.
+ */
+#define PIECE_BYTES	(8u * 1024)
+#define PIECE_MIN_BYTES (1u * 1024)
 
 /* Fewer nodes than that, between others that are not for the host, are launched as fast alone. */
 #define WORTH_NODES 2
@@ -224,6 +229,7 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 struct changes {
 	struct fgv_exec_launch *launch;
 	struct fgv_exec_part text;
+	size_t piece; /* bytes, of the next one */
 };
 
 static CUresult post_changes(struct fgv_lane *lane, struct changes *changes)
@@ -252,9 +258,10 @@ static CUresult change(struct fgv_lane *lane, struct changes *changes, struct fg
 		if (!res)
 			res = fgv_exec_text_change(&changes->text, node, moved);
 	}
-	if (!res && changes->text.len >= PIECE_BYTES)
-		res = post_changes(lane, changes);
-	return res;
+	if (res || changes->text.len < changes->piece)
+		return res;
+	changes->piece = fgv_min_u64(2 * changes->piece, PIECE_BYTES);
+	return post_changes(lane, changes);
 }
 
 /* What is posted one by one is posted as it is then, unless it could be the host's now. */
@@ -289,7 +296,7 @@ static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec, struc
 
 CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec)
 {
-	struct changes changes = {0};
+	struct changes changes = {.piece = PIECE_MIN_BYTES};
 	CUresult res = send_changes(lane, exec, &changes);
 
 	fgv_exec_part_free(&changes.text);
