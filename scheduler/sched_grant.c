@@ -30,40 +30,6 @@ static uint64_t enter(struct fgv_sched *sched, uint64_t now_ns)
 	return now_ns;
 }
 
-static void ask_all_back(struct fgv_sched *sched)
-{
-	struct fgv_sched_session *holder;
-
-	TAILQ_FOREACH(holder, &sched->holding, state_link)
-		holder->revoke = true;
-}
-
-static void ask_policy_to_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns)
-{
-	struct fgv_sched *sched = vgpu->sched;
-
-	if (sched->policy->preempts != NULL &&
-	    sched->policy->preempts(&sched->gpu, &vgpu->pub, vcpu_runs, now_ns))
-		ask_all_back(sched);
-}
-
-/* @vgpu has woken: who holds a grant may have to end it earlier. */
-static void ask_policy_to_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
-{
-	struct fgv_sched *sched = vgpu->sched;
-	struct fgv_sched_session *holder;
-	uint64_t left_ns;
-
-	if (sched->policy->leave_ns == NULL)
-		return;
-	TAILQ_FOREACH(holder, &sched->holding, state_link) {
-		left_ns = sched->policy->leave_ns(&sched->gpu, &holder->vgpu->pub, &vgpu->pub,
-						  now_ns);
-		if (left_ns < holder->end_ns - fgv_min_u64(holder->end_ns, now_ns))
-			holder->end_ns = now_ns + left_ns;
-	}
-}
-
 static void start_waiting(struct fgv_sched_session *session, uint64_t now_ns)
 {
 	struct fgv_sched_vgpu *vgpu = session->vgpu;
@@ -128,8 +94,8 @@ void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns)
 		return;
 	sched->load.active_weight += vgpu->pub.weight;
 	fgv_sched_wake(vgpu);
-	ask_policy_to_preempt(vgpu, false, now_ns);
-	ask_policy_to_shorten(vgpu, now_ns);
+	fgv_sched_preempt(vgpu, false, now_ns);
+	fgv_sched_shorten(vgpu, now_ns);
 }
 
 void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns)
@@ -272,7 +238,7 @@ void fgv_sched_vcpu_runs(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
 	now_ns = enter(sched, now_ns);
 	if (sched->policy->cosched != FGV_POLICY_COSCHED_CPU || !vgpu_active(vgpu))
 		return;
-	ask_policy_to_preempt(vgpu, true, now_ns);
+	fgv_sched_preempt(vgpu, true, now_ns);
 }
 
 /* --- Decisions ------------------------------------------------------------- */

@@ -118,6 +118,10 @@ static inline uint64_t sched_advance(struct fgv_sched *sched, uint64_t now_ns)
 	return sched->now_ns;
 }
 
+/* @vgpu has woken, or its vCPU runs: the policy may want the grants back, or end them earlier. */
+void fgv_sched_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns);
+void fgv_sched_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+
 /* Tells the policy that @vgpu, already counted, has become active. */
 void fgv_sched_wake(struct fgv_sched_vgpu *vgpu);
 

@@ -30,7 +30,7 @@ CIRCLES = {
     frozenset({"frontend/cuda/graph/exec", "frontend/cuda/graph/exec_host"}):
     "exec_priv.h is the struct, a part of which the host's graph is",
     frozenset({"backend/" + name for name in (
-        "config", "config_text", "config_values", "devices", "qmp", "vm")}):
+        "config", "config_shares", "config_text", "config_values", "devices", "qmp", "vm")}):
     "a configuration is made of VMs and devices, which are described by it",
     frozenset({"backend/mps_control", "backend/mps_keeper"}):
     "the keeper is the process that control starts and speaks with",

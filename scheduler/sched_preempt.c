@@ -1,0 +1,37 @@
+/* Who holds a grant may have to end it earlier because of another vGPU, as the policy says. */
+#include "scheduler/sched_priv.h"
+
+#include "common/util.h"
+
+static void ask_all_back(struct fgv_sched *sched)
+{
+	struct fgv_sched_session *holder;
+
+	TAILQ_FOREACH(holder, &sched->holding, state_link)
+		holder->revoke = true;
+}
+
+void fgv_sched_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+
+	if (sched->policy->preempts != NULL &&
+	    sched->policy->preempts(&sched->gpu, &vgpu->pub, vcpu_runs, now_ns))
+		ask_all_back(sched);
+}
+
+void fgv_sched_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	struct fgv_sched_session *holder;
+	uint64_t left_ns;
+
+	if (sched->policy->leave_ns == NULL)
+		return;
+	TAILQ_FOREACH(holder, &sched->holding, state_link) {
+		left_ns = sched->policy->leave_ns(&sched->gpu, &holder->vgpu->pub, &vgpu->pub,
+						  now_ns);
+		if (left_ns < holder->end_ns - fgv_min_u64(holder->end_ns, now_ns))
+			holder->end_ns = now_ns + left_ns;
+	}
+}
