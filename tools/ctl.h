@@ -1,8 +1,8 @@
 /*
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
- * its reports as tables (ctl_list.c, ctl_stat.c), tables (ctl_table.c), a look at the
- * host (ctl_doctor.c), and VMs as containers know devices (ctl_cdi.c). The requests and
- * replies are those of backend/admin_reply.h.
+ * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), tables
+ * (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know devices (ctl_cdi.c).
+ * The requests and replies are those of backend/admin_reply.h.
  *
  * Whatever fails has said why, in one line, and returns a negative errno or NULL.
  *
@@ -50,6 +50,9 @@ int fgv_ctl_doctor(const char *config_path, const char *control, const char *roo
 
 /* Prints @config_path's VMs that have sockets of their own as devices for containers. */
 int fgv_ctl_cdi(const char *config_path);
+
+/* Prints the daemon's figures as Prometheus reads them. */
+int fgv_ctl_metrics(const char *socket);
 
 /* --- Tables ------------------------------------------------------------------ */
 

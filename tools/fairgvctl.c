@@ -40,6 +40,7 @@ static const char usage[] =
 	"       fairgvctl [OPTION]... set VM weight=N\n"
 	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
+	"       fairgvctl [OPTION]... metrics\n"
 	"       fairgvctl [OPTION]... doctor\n"
 	"       fairgvctl [OPTION]... cdi\n"
 	"  --socket PATH       the daemon's control socket\n"
@@ -318,6 +319,13 @@ static int end(const char *socket, const struct options *options)
 	return ret;
 }
 
+static int metrics(const char *socket, const struct options *options)
+{
+	if (options->arguments[1])
+		refuse("metrics takes no argument; see --help");
+	return fgv_ctl_metrics(socket);
+}
+
 /* --- Where the daemon is ----------------------------------------------------- */
 
 /* Where the control socket is if nothing says otherwise. */
@@ -376,14 +384,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*perform)(const char *socket, const struct options *options);
-	} commands[] = {{"list", list}, {"stat", stat}, {"set", set}, {"end", end}};
+	} commands[] = {
+		{"list", list}, {"stat", stat}, {"set", set}, {"end", end}, {"metrics", metrics}};
 	struct options options;
 	char socket[PATH_MAX];
 
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat, set, end, doctor or cdi? See --help");
+		refuse("list, stat, set, end, metrics, doctor or cdi? See --help");
 	check_options(&options);
 	if (!strcmp(options.arguments[0], "doctor"))
 		return doctor(&options) ? EXIT_FAILURE : EXIT_SUCCESS;

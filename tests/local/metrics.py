@@ -1,0 +1,120 @@
+"""fairgvctl metrics: what Prometheus reads is well-formed, keeps its conventions, says what --json says,
+and only grows where it says so."""
+import json
+import re
+import shutil
+import subprocess
+
+from harness import BUILD, PATIENCE_S, backend, expect, kill, main, wait_until
+
+CTL = BUILD / "tools/fairgvctl"
+MATMUL = "workloads/matmul"
+FOREVER = ("--size", 64, "--iterations", 10000000)
+SAMPLE = re.compile(r'(fairgv_[a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)')
+LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
+OF_VM = {"gpu_seconds_total": ("gpu_ns", 1e-9), "grants_total": ("grants", 1), "requests_total": ("requests", 1),
+         "launches_total": ("launches", 1), "memory_bytes": ("memory_bytes", 1), "weight": ("weight", 1),
+         "memory_limit_bytes": ("memory_limit_bytes", 1), "holds_total": ("holds", 1)}
+
+
+def ctl(daemon, *arguments):
+    done = subprocess.run([CTL, "--socket", daemon.control, *arguments], text=True, capture_output=True,
+                          timeout=PATIENCE_S, check=False)
+    expect(done.returncode == 0 and not done.stderr, done)
+    return done.stdout
+
+
+def base_of(name, kinds):
+    """The family of a sample."""
+    short = re.sub(r"_(bucket|sum|count)$", "", name)
+    return short if kinds.get(short) == "histogram" else name
+
+
+def parse(text):
+    """{family: type}, and {(name, labels): value}; each family's lines stand together, after its head."""
+    kinds, helped, samples, current = {}, set(), {}, None
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, words = line[7:].split(" ", 1)
+            expect(name not in helped and words.endswith("."), line)
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            current, kind = line[7:].split()
+            expect(current in helped and current not in kinds, line)
+            kinds[current] = kind
+            expect((kind == "counter") == current.endswith("_total"), line)
+        else:
+            found = SAMPLE.fullmatch(line)
+            expect(found and base_of(found[1], kinds) == current, line)
+            labels = tuple(LABEL.findall(found[2]))
+            expect((found[1], labels) not in samples, f"twice: {line}")
+            samples[found[1], labels] = float(found[3])
+    return kinds, samples
+
+
+def expect_histograms(samples):
+    """Buckets count up to +Inf, which is all."""
+    counts = {}
+    for (name, labels), value in samples.items():
+        if name.endswith("_bucket"):
+            *rest, (key, edge) = labels
+            expect(key == "le", labels)
+            counts.setdefault((name[:-7], tuple(rest)), []).append((float(edge), value))
+    for (name, labels), buckets in counts.items():
+        edges, values = zip(*buckets)
+        expect(list(edges) == sorted(edges) and edges[-1] == float("inf"), buckets)
+        expect(list(values) == sorted(values) and values[-1] == samples[f"{name}_count", labels], buckets)
+    return counts
+
+
+def expect_promtool(text):
+    if not shutil.which("promtool"):
+        print("left out, as there is no promtool (package prometheus): its own look at the metrics")
+        return
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True,
+                          timeout=PATIENCE_S, check=False)
+    expect(done.returncode == 0 and not done.stderr, done)
+
+
+def of(samples, name, **wanted):
+    return [value for (found, labels), value in samples.items()
+            if found == name and wanted.items() <= dict(labels).items()]
+
+
+def prometheus_reads_it():
+    with backend({"vm1": 'memory = "1G"; weight = 3;', "vm2": ""}) as daemon:
+        programs = [daemon.start(vm, MATMUL, *FOREVER) for vm in ("vm1", "vm2")]
+        wait_until(lambda: all(vm["grants"] > 3 for vm in daemon.report()["vms"]), "turns of both")
+        texts = [ctl(daemon, "metrics")]
+        kinds, before = parse(texts[0])
+        expect(of(before, "fairgv_session_launches_total", vm="vm1", program="matmul") != [], "sessions")
+        wait_until(lambda: all(vm["launches"] > of(before, "fairgv_vm_launches_total", vm=vm["name"])[0]
+                               for vm in daemon.report()["vms"]), "more launches")
+        texts.append(ctl(daemon, "metrics"))
+        later_kinds, later = parse(texts[1])
+        expect(kinds == later_kinds and before.keys() == later.keys(), "what there is changes")
+        for (name, labels), value in before.items():
+            if kinds[base_of(name, kinds)] != "gauge":
+                expect(later[name, labels] >= value, f"{name} {labels} shrinks")
+        expect(of(later, "fairgv_vm_launches_total", vm="vm1") > of(before, "fairgv_vm_launches_total", vm="vm1"),
+               "nothing grows")
+        for program in programs:
+            kill(program)
+        daemon.expect_at_rest()
+        texts.append(ctl(daemon, "metrics"))
+        kinds, rest = parse(texts[2])
+        report = json.loads(ctl(daemon, "stat", "--json"))
+        for vm in report["vms"]:
+            for name, (key, scale) in OF_VM.items():
+                shown = of(rest, f"fairgv_vm_{name}", vm=vm["name"])
+                expect(shown == [] if vm[key] is None else abs(shown[0] - vm[key] * scale) < 1e-6,
+                       f"{vm['name']}: {name} {shown}, {key} {vm[key]}")
+            expect(of(rest, "fairgv_vm_wait_seconds_count", vm=vm["name"]) == [vm["wait"]["count"]], vm)
+            expect(of(rest, "fairgv_vm_sessions", vm=vm["name"]) == [0], rest)
+        expect(of(rest, "fairgv_gpu_memory_bytes", gpu="0") == [4 << 30], rest)
+        for text in texts:
+            expect(len(expect_histograms(parse(text)[1])) >= 2, "histograms")
+            expect_promtool(text)
+
+
+main(prometheus_reads_it)
