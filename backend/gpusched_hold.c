@@ -148,6 +148,16 @@ uint64_t fgv_gpusched_hold_next_ns(const struct fgv_gpusched *gpusched, uint64_t
 
 /* --- Holding ---------------------------------------------------------------- */
 
+/* Where nobody else got the GPU, its work went on until it was held: for that it pays, too. */
+static void charge_until_held(struct fgv_gpusched_session *session)
+{
+	if (!session->is_undrained || session->state != SESSION_WAITING ||
+	    !LIST_EMPTY(&session->vgpu->gpusched->holders))
+		return;
+	fgv_sched_charge_late(session->sched, session->held_at_ns - session->charged_at_ns,
+			      session->held_at_ns);
+}
+
 /* False: the decisions are to be made once more. */
 static bool hold(struct fgv_gpusched_session *session)
 {
@@ -163,6 +173,7 @@ static bool hold(struct fgv_gpusched_session *session)
 	}
 	session->is_held = true;
 	session->held_at_ns = fgv_now_ns();
+	charge_until_held(session);
 	session->holds += session->is_undrained;
 	fgv_store_ordered(&session->grant->is_held, 1);
 	if (session->state == SESSION_WAITING)

@@ -171,15 +171,16 @@ struct fgv_policy {
 		      struct fgv_policy_grant *grant, uint64_t now_ns);
 
 	/*
-	 * vgpu used the GPU for used_ns (time_shared: held it). During a grant or at its end,
-	 * always before put and sleep. The sum of all is what it used; nothing is charged
+	 * vgpu used the GPU for used_ns (time_shared: held it). During a grant or at its end, or
+	 * while it waits after one, always before put and sleep. The sum of all is what it used; nothing is charged
 	 * twice. Left out: the policy does not care.
 	 */
 	void (*charge)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t used_ns,
 		       uint64_t now_ns);
 
 	/*
-	 * A session of vgpu has given its grant back. waiting counts it again if it wants more;
+	 * A session of vgpu has given its grant back, or what it used after that has been
+	 * charged, and it waits. waiting counts it again if it wants more;
 	 * if the vGPU has become idle, sleep follows. Left out: pick does not care in which
 	 * order grants came back.
 	 */

@@ -106,6 +106,12 @@ void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns);
 int fgv_sched_charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
 
 /*
+ * A waiting session has used @used_ns up to now although its grant was taken: its work did not
+ * stand still at once, and nobody else had the GPU. Nothing happens to others.
+ */
+void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
+
+/*
  * A holder gives back: drained, with @used_ns since its last charge, however long; @more
  * if it asks again at once. -EINVAL if the session holds nothing.
  */

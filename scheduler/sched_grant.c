@@ -159,6 +159,24 @@ static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t
 	fgv_sched_watch_charge(vgpu, used_ns);
 }
 
+void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+
+	now_ns = enter(sched, now_ns);
+	if (session->state != SESSION_WAITING)
+		return;
+	session->stats.gpu_ns += used_ns;
+	fgv_recent_add(&session->recent, used_ns, now_ns - fgv_min_u64(used_ns, now_ns), now_ns);
+	fgv_sfq_charge(&vgpu->sessions, &session->node, used_ns);
+	if (sched->policy->charge != NULL)
+		sched->policy->charge(&sched->gpu, &vgpu->pub, used_ns, now_ns);
+	if (sched->policy->put != NULL)
+		sched->policy->put(&sched->gpu, &vgpu->pub, now_ns);
+	fgv_sched_watch_charge(vgpu, used_ns);
+}
+
 void fgv_sched_settle(struct fgv_sched *sched, uint64_t now_ns)
 {
 	struct fgv_sched_session *holder;

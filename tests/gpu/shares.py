@@ -27,7 +27,7 @@ BLOCKS = 2 if IS_SOFT else 264
 SECONDS = 10
 PROGRAM = "tests/local/shares"
 TOP = 'policy = "gemini";'
-KINDS = {"28us": ("launches", 28), "5ms": ("launches", 5000), "500ms": ("launches", 500000),
+KINDS = {"28us": ("launches", 28), "5ms": ("launches", 5000), "50ms": ("launches", 50000), "500ms": ("launches", 500000),
          "waits": ("waits", 46), "graphs": ("graphs", 100), "streams": ("streams", 200),
          "copies": ("copies", 28)}
 LIMIT = 0.25

@@ -503,6 +503,36 @@ START_TEST(the_watchdog_knows_of_limits)
 }
 END_TEST
 
+/* Work that goes on after its grant was taken is paid for: the limit holds with it. */
+START_TEST(what_runs_on_is_charged)
+{
+	struct fgv_sched_decision d;
+	struct fgv_sched *sched;
+	struct fgv_sched_vgpu *vgpu;
+	struct fgv_sched_session *session;
+	const struct fgv_sched_shares shares = {.limit = PERCENT(25)};
+	uint64_t now_ns = S, used_ns = 0;
+
+	ck_assert_int_eq(fgv_sched_create(&sched, &fgv_policy_gemini, NULL, 0), 0);
+	ck_assert_int_eq(fgv_sched_attach_vgpu(sched, 1, NULL, 0, &vgpu), 0);
+	ck_assert_int_eq(fgv_sched_set_shares(vgpu, &shares, 0), 0);
+	ck_assert_int_eq(fgv_sched_attach_session(vgpu, NULL, 0, &session), 0);
+	fgv_sched_request(session, now_ns);
+	while (now_ns < 21 * S) {
+		while (!fgv_sched_decide(sched, now_ns, &d) || d.action != FGV_SCHED_GRANT)
+			now_ns = fgv_max_u64(now_ns + 1, fgv_sched_next_ns(sched, now_ns));
+		now_ns += d.slice_ns;
+		fgv_sched_release(session, d.slice_ns, true, now_ns);
+		now_ns += MS; /* until it stands still */
+		fgv_sched_charge_late(session, MS, now_ns);
+		used_ns += d.slice_ns + MS;
+	}
+	ck_assert_uint_eq(fgv_sched_session_stats(session)->gpu_ns, used_ns);
+	ck_assert_double_eq_tol((double)used_ns / (20.0 * S), 0.25, 0.002);
+	fgv_sched_destroy(sched);
+}
+END_TEST
+
 /* --- Tokens ---------------------------------------------------------------- */
 
 /* Busy VMs get tokens of four slices; one that wakes waits for no more than a slice of each. */
@@ -926,6 +956,7 @@ int main(void)
 	tcase_add_test(tc, a_grant_unused_earns_nothing);
 	tcase_add_test(tc, best_effort_may_get_nothing);
 	tcase_add_test(tc, the_watchdog_knows_of_limits);
+	tcase_add_test(tc, what_runs_on_is_charged);
 	tcase_add_test(tc, a_long_token_ends_when_another_comes);
 	tcase_add_loop_test(tc, a_bound_is_kept, 0, 3);
 	tcase_add_test(tc, overuse_loses_the_bound);
