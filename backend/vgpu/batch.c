@@ -147,7 +147,7 @@ void fgv_batch_send_kept(struct fgv_session *session)
 		if (status != CUDA_SUCCESS)
 			fgv_session_defer(session, status);
 	}
-	batch->sent_until_ns = session->gate.forecast.overlap.ends_ns;
+	batch->sent_until_ns = *batch->ends_ns;
 	grow(batch);
 }
 
@@ -181,7 +181,7 @@ void fgv_batch_break(struct fgv_session *session)
 	batch->cut = (struct fgv_batch_cut){0};
 }
 
-/* Whether the GPU has work for so long that it will not have done it when the next ones come. */
+/* Whether the stream has work for so long that it will not be done when the next ones come. */
 static bool is_busy(const struct fgv_session *session)
 {
 	const struct fgv_gate *gate = &session->gate;
@@ -273,8 +273,9 @@ static CUresult launch_first(struct fgv_session *session, const struct fgv_batch
 
 CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *function,
 			  const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
-			  struct fgv_gpu_stream *stream)
+			  const struct fgv_object *of)
 {
+	struct fgv_gpu_stream *stream = of ? of->stream : NULL;
 	struct fgv_batch *batch = &session->batch;
 	struct fgv_batch_asked asked;
 
@@ -288,6 +289,7 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 	if (batch->stream != stream)
 		fgv_batch_flush(session);
 	batch->stream = stream;
+	batch->ends_ns = of ? &of->ends_ns : &session->gate.forecast.overlap.legacy_ns;
 	batch->is_begun = true;
 	asked = (struct fgv_batch_asked){
 		.shape = {.function = function->function.gpu,

@@ -58,8 +58,9 @@ struct fgv_batch {
 	uint32_t failures; /* rows that the driver could not follow */
 	uint64_t stamp;
 	struct fgv_gpu_stream *stream; /* of those that were put off */
-	uint64_t
-		sent_until_ns; /* where on the forecast's line the work ends that was not put off */
+	/* On the forecast's line: where the work of that stream ends; and what was not put off. */
+	const uint64_t *ends_ns;
+	uint64_t sent_until_ns;
 	struct fgv_batch_stream streams[FGV_BATCH_STREAMS];
 
 	/* Launches in the order in which they came: those before @sent have gone to the driver. */
@@ -83,12 +84,12 @@ void fgv_batch_init(struct fgv_batch *batch, bool is_on);
 void fgv_batch_fini(struct fgv_session *session);
 
 /*
- * Launches @launch, whose function has been checked and whose arguments session->params points at,
- * now or with the next flush; what then goes wrong is deferred.
+ * Launches @function, which has been checked and whose arguments session->params points at, in the
+ * stream @of (NULL: the legacy one), now or with the next flush; what then goes wrong is deferred.
  */
 CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *function,
 			  const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
-			  struct fgv_gpu_stream *stream);
+			  const struct fgv_object *of);
 
 /* Sends what was put off to the driver, because the program does something else. */
 void fgv_batch_break(struct fgv_session *session);
@@ -111,7 +112,7 @@ static inline bool fgv_batch_has_some(const struct fgv_batch *batch)
 
 /*
  * At the end of a turn: sends what was put off, unless more launches are at hand (@more), or the
- * GPU, which nobody else wants, has work in front of it for longer than they are waited for.
+ * stream, on a GPU that nobody else wants, has work for longer than they are waited for.
  */
 void fgv_batch_settle(struct fgv_session *session, bool more);
 

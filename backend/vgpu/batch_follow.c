@@ -115,7 +115,7 @@ static void complete(struct fgv_session *session)
 	fgv_account_add(&session->account->repeated, row->count);
 	fgv_account_add(&session->account->changed, changes);
 	batch->cache.launches += row->count;
-	batch->sent_until_ns = session->gate.forecast.overlap.ends_ns;
+	batch->sent_until_ns = *batch->ends_ns;
 	fgv_batch_cache_use(&batch->cache, entry);
 	if (changes)
 		entry = note_changes(session, entry);

@@ -286,7 +286,7 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 	if (status != CUDA_SUCCESS)
 		return status;
 	return fgv_batch_launch(session, in->function, in->grid, in->block, in->shared_bytes,
-				stream_of(in->stream));
+				in->stream);
 }
 
 CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_request *request,

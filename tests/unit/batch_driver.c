@@ -26,7 +26,7 @@ struct fgv_gpu_graph {
 };
 
 struct driver driver;
-static struct fgv_object functions[DRIVER_FUNCTIONS];
+static struct fgv_object functions[DRIVER_FUNCTIONS], streams[DRIVER_STREAMS];
 static uint32_t sizes[DRIVER_FUNCTIONS][80];
 static struct launch executed[DRIVER_LOG_MAX], wanted[DRIVER_LOG_MAX];
 
@@ -154,6 +154,7 @@ static const struct fgv_gpu_ops ops = {
 static void make_functions(void)
 {
 	memset(functions, 0, sizeof(functions));
+	memset(streams, 0, sizeof(streams));
 	for (unsigned i = 0; i < DRIVER_FUNCTIONS; i++) {
 		/* The last has more arguments than a batch takes, the one before more bytes. */
 		uint32_t count = i == DRIVER_FUNCTIONS - 1 ? FGV_BATCH_PARAMS + 1 : i;
@@ -204,6 +205,11 @@ struct fgv_gpu_stream *driver_stream(unsigned number)
 	return number ? (struct fgv_gpu_stream *)(uintptr_t)(number * 64) : NULL;
 }
 
+void driver_set_ends(unsigned stream, uint64_t ns)
+{
+	streams[stream].ends_ns = ns;
+}
+
 /* --- Asking and comparing -------------------------------------------------------------- */
 
 void driver_put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed)
@@ -223,9 +229,10 @@ void driver_put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed)
 	ck_assert_uint_lt(driver.wanted, DRIVER_LOG_MAX);
 	note(&wanted[driver.wanted], object->function.gpu, grids, blocks, grid, session->params);
 	wanted[driver.wanted++].stream = driver_stream(stream);
-	ck_assert_int_eq(
-		fgv_batch_launch(session, object, grids, blocks, grid, driver_stream(stream)),
-		CUDA_SUCCESS);
+	streams[stream].stream = driver_stream(stream);
+	ck_assert_int_eq(fgv_batch_launch(session, object, grids, blocks, grid,
+					  stream ? &streams[stream] : NULL),
+			 CUDA_SUCCESS);
 	memset(args, 0xdd, sizeof(args));
 }
 

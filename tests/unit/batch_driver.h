@@ -31,6 +31,8 @@ void driver_setup(void);
 void driver_teardown(void);
 
 struct fgv_gpu_stream *driver_stream(unsigned number);
+/* The work of a stream, but not of the legacy one, is expected to take so long. */
+void driver_set_ends(unsigned stream, uint64_t ns);
 
 /* Launches, and notes what should come of it. The same seed makes the same arguments. */
 void driver_put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed);

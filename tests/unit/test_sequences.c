@@ -259,6 +259,20 @@ START_TEST(what_was_put_off_waits_while_the_gpu_is_busy)
 }
 END_TEST
 
+/* What another stream has to do keeps the GPU from nothing. */
+START_TEST(only_behind_work_of_their_own_stream)
+{
+	driver_set_ends(_i ? 1 : 2, 3600 * FGV_NS_PER_SEC);
+	driver.session.gate.forecast.overlap.ends_ns = 3600 * FGV_NS_PER_SEC;
+	be_warm(0);
+	put_part(0, 1, 1, 0, 1);
+	driver.session.gate.passed_ns = fgv_now_ns();
+	fgv_batch_settle(&driver.session, false);
+	ck_assert_int_eq(batch()->is_waiting, _i);
+	driver_compare();
+}
+END_TEST
+
 /* --- Limits ----------------------------------------------------------------------------------- */
 
 START_TEST(what_is_kept_is_limited)
@@ -399,6 +413,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, interrupted_anywhere, 0, 9);
 	tcase_add_test(t, arguments_that_differ_from_anywhere_on);
 	tcase_add_loop_test(t, what_was_put_off_waits_while_the_gpu_is_busy, 0, 5);
+	tcase_add_loop_test(t, only_behind_work_of_their_own_stream, 0, 2);
 	tcase_add_test(t, what_is_kept_is_limited);
 	tcase_add_test(t, what_does_not_fit_is_not_tried);
 	tcase_add_test(t, without_room_in_the_quota);

@@ -172,6 +172,8 @@ static void random_message(uint16_t op, uint64_t address, uint8_t *message, unsi
 		move_to_arena(message + 16);
 	if (op == FGV_OP_LINK)
 		move_to_arena(message + 32);
+	if (op == FGV_OP_MODULE_LOAD_KNOWN)
+		move_to_arena(message + 40);
 	if (op == FGV_OP_HOST_MAP || op == FGV_OP_HOST_UNMAP)
 		make_paged(message, len, seed);
 	if (op == FGV_OP_DEVICE_INFO || op == FGV_OP_COPY_IN_BULK || op == FGV_OP_COPY_OUT ||
