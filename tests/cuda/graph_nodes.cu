@@ -180,20 +180,20 @@ static cudaMemcpy3DParms box(const cudaPitchedPtr *from, cudaArray_t from_array,
 	return params;
 }
 
-/* From linear memory to an array, from there to another, and back; then by way of a third one. */
+/* From linear memory to an array, from there to another, and back. */
 static void arrays(struct fixture *f)
 {
 	const size_t pitch = WIDTH * sizeof(int);
 	cudaChannelFormatDesc format = cudaCreateChannelDesc<int>();
 	int values[HEIGHT][WIDTH], got[HEIGHT][WIDTH];
 	cudaPitchedPtr linear[2];
-	cudaArray_t made[3];
+	cudaArray_t made[2];
 	cudaMemcpy3DParms params;
 	cudaGraphNode_t nodes[3];
 	cudaGraphExec_t exec;
 	cudaGraph_t graph;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		CUDA(cudaMallocArray(&made[i], &format, WIDTH, HEIGHT));
 	for (int i = 0; i < 2; i++) {
 		void *memory;
@@ -216,16 +216,10 @@ static void arrays(struct fixture *f)
 		CUDA(cudaStreamSynchronize(f->stream));
 		CUDA(cudaMemcpy(got, linear[1].ptr, sizeof(got), cudaMemcpyDeviceToHost));
 		EXPECT_EQ(sizeof(got), test_compare(got, sizeof(got), round));
-		if (round > 0)
-			continue;
-		params = box(&linear[0], NULL, NULL, made[2]);
-		CUDA(cudaGraphExecMemcpyNodeSetParams(exec, nodes[0], &params));
-		params = box(NULL, made[2], NULL, made[1]);
-		CUDA(cudaGraphExecMemcpyNodeSetParams(exec, nodes[1], &params));
 	}
 	CUDA(cudaGraphExecDestroy(exec));
 	CUDA(cudaGraphDestroy(graph));
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		CUDA(cudaFreeArray(made[i]));
 	for (int i = 0; i < 2; i++)
 		CUDA(cudaFree(linear[i].ptr));

@@ -157,37 +157,6 @@ static void tells(void)
 }
 
 /* A descriptor stands for the memory, also where it is all that is left of it. */
-/* Addresses that have no memory are nobody's: neither the GPU's nor the program's. */
-static void copies_nothing(void)
-{
-	CUmemGenericAllocationHandle handle;
-	CUdeviceptr address;
-	char own[64] = {0};
-
-	CUDA(cuMemCreate(&handle, unit, &prop, 0));
-	CUDA(cuMemAddressReserve(&address, 2 * unit, 0, 0, 0));
-	for (int mapped = 0; mapped < 2; mapped++) {
-		CUdeviceptr bad = address + (size_t)mapped * unit, to = (CUdeviceptr)(uintptr_t)own;
-
-		EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpy(to, bad, sizeof(own)));
-		EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpy(bad, to, sizeof(own)));
-		EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(own, bad, sizeof(own)));
-		EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(bad, own, sizeof(own)));
-		EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync(bad, own, sizeof(own), 0));
-		if (mapped)
-			break;
-		CUDA(cuMemMap(address, unit, 0, handle, 0));
-		CUDA(cuMemSetAccess(address, unit, &all, 1));
-	}
-	/* What has memory goes on. */
-	CUDA(cuMemcpy(address, (CUdeviceptr)(uintptr_t)own, sizeof(own)));
-	CUDA(cuCtxSynchronize());
-	CUDA(cuMemUnmap(address, unit));
-	EXPECT_CODE(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(own, address, sizeof(own)));
-	CUDA(cuMemAddressFree(address, 2 * unit));
-	CUDA(cuMemRelease(handle));
-}
-
 static void exports(void)
 {
 	CUmemGenericAllocationHandle handle, other;
@@ -269,7 +238,6 @@ int main(void)
 	grows();
 	moves();
 	tells();
-	copies_nothing();
 	exports();
 	refuses();
 	CUDA(cuDevicePrimaryCtxRelease(0));
