@@ -26,7 +26,7 @@ EMITTERS = {
 
 
 def write(path: str, text: str) -> None:
-    """In one step, so that who reads meanwhile never sees half a file."""
+    """In one step, so that a reader never sees half a file."""
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as stream:
         stream.write(text)

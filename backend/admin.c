@@ -233,7 +233,7 @@ uint64_t fgv_admin_deadline_ns(const struct fgv_admin *admin)
 	return deadline_ns;
 }
 
-/* Who sent no request is told so; who does not take its reply is dropped. */
+/* A peer that sent no request is told so; one that does not take its reply is dropped. */
 static void end_late(struct fgv_admin_client *client)
 {
 	if (client->reply)

@@ -1,5 +1,5 @@
 /*
- * Who has the engine of a soft device: one process at a time, first come, first served
+ * Which process has the engine of a soft device: one process at a time, first come, first served
  * (softgpu/seat.h). Each process has a page of its own, shared with the daemon alone; a thread
  * looks at it when the process rings. It keeps the order and the holder to itself, so nothing
  * that a process writes reaches another one, or is believed: a process can ask, and give back

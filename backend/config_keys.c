@@ -29,7 +29,7 @@ static const struct fgv_config_key keys[] = {
 	{"control", false, FGV_CONFIG_PATH, TOP(control), 0, 0, 0, default_control,
 	 "the Unix socket of fairgvctl"},
 	{"policy", false, FGV_CONFIG_POLICY, TOP(policy), 0, 0, 0, "fair",
-	 "who is next on a GPU: fair, gemini, credit-poll, credit-hs, strict-co or none"},
+	 "what decides who is next: fair, gemini, credit-poll, credit-hs, strict-co or none"},
 	{"preemptive", false, FGV_CONFIG_SWITCH, TOP(preemptive), 0, 0, false, "false",
 	 "whether the GPUs can interrupt a kernel"},
 	{"slice", false, FGV_CONFIG_DURATION, TOP(slice_ns), 100 * US, S, 0,
@@ -51,7 +51,7 @@ static const struct fgv_config_key keys[] = {
 	 "auto, or off: whether vCPUs of interactive programs are favoured while they have the "
 	 "GPU"},
 	{"interactive_calls", false, FGV_CONFIG_NUMBER, TOP(interactive_calls), 0, 1000000, 10,
-	 "10", "interactive is who waits for the GPU more often than this ..."},
+	 "10", "a program is interactive if it waits for the GPU more often than this ..."},
 	{"interactive_window", false, FGV_CONFIG_DURATION, TOP(interactive_window_ns), 100 * US, S,
 	 10 * MS, "10ms", "... in so long a time of having it"},
 	{"batching", false, FGV_CONFIG_SWITCH, TOP(batching), 0, 0, true, "true",

@@ -86,7 +86,7 @@ static int read_size(const struct fgv_config_reader *reader, const struct fgv_co
 			"must be a size: a number of bytes, or a string as \"4G\"");
 	if (fgv_config_text_size(text, &bytes) == -EINVAL)
 		return fgv_config_values_refuse(reader, setting, key->name,
-						"\"%s\" is no size: digits, then K, M, G or T",
+						"\"%s\" is not a size: digits, then K, M, G or T",
 						text);
 	ret = check_range(reader, key, setting, bytes);
 	if (!ret)
@@ -285,7 +285,7 @@ static int read_name(const struct fgv_config_reader *reader, const struct fgv_co
 	if (!fgv_config_text_is_name(text))
 		return fgv_config_values_refuse(
 			reader, setting, key->name,
-			"\"%s\" is no name: 1 to %d of A-Z, a-z, 0-9, _, . and -", text,
+			"\"%s\" is not a name: 1 to %d of A-Z, a-z, 0-9, _, . and -", text,
 			FGV_NAME_MAX - 1);
 	for (size_t i = 0; i < config->vm_count; i++) {
 		if (config->vms[i].name && !strcmp(config->vms[i].name, text))

@@ -113,7 +113,7 @@ struct fgv_gpusched_stats {
 void fgv_gpusched_detach_session(struct fgv_gpusched_session *session,
 				 struct fgv_gpusched_stats *last);
 
-/* Up to now: who holds a grant is charged what it has used of it so far. */
+/* Up to now: a holder is charged what it has used of it so far. */
 void fgv_gpusched_session_stats(struct fgv_gpusched_session *session,
 				struct fgv_gpusched_stats *stats);
 /* The sum over the sessions, those gone included. */

@@ -1,7 +1,7 @@
 /*
  * Which vCPUs are favoured: those of interactive sessions that have the grant for a slice
  * (cosched.h). What the decisions choose is carried out behind them, so that no hand-over waits
- * for it, and who goes on with the next slice is left as it is. All under the lock.
+ * for it, and a session that goes on with the next slice is left as it is. All under the lock.
  */
 #include "backend/gpusched_priv.h"
 

@@ -10,7 +10,7 @@
  *	BUSY  --daemon-->  NONE      the slice is over, its work is not: that is held (hold.h)
  *
  * All else are levels and sums, each with one writer, so nothing is lost if a side looks
- * late or dies. Who waits is woken by an eventfd: the vGPU process rings the daemon's
+ * late or dies. A waiter is woken by an eventfd: the vGPU process rings the daemon's
  * whenever it has written what the daemon waits for; the daemon rings the vGPU process's if
  * that has announced that it sleeps (shmring/park.h).
  *
@@ -32,7 +32,7 @@ enum fgv_grant_state { FGV_GRANT_NONE, FGV_GRANT_BUSY, FGV_GRANT_IDLE };
 enum {
 	/* limit_ns is a time of the clock, and giving back means to submit nothing more. */
 	FGV_GRANT_UNDRAINED = 1,
-	/* Who has nothing to do keeps the grant until its limit. */
+	/* A holder with nothing to do keeps the grant until its limit. */
 	FGV_GRANT_KEEP = 2,
 };
 
@@ -82,7 +82,7 @@ static inline bool fgv_grant_move(struct fgv_grant *grant, uint64_t word,
 {
 	uint64_t next = (word & ~UINT64_C(3)) | state;
 
-	/* A new grant has a number of its own, so that who looks late does not miss one. */
+	/* A new grant has a number of its own, so that a late look does not miss one. */
 	if (fgv_grant_state(word) == FGV_GRANT_NONE)
 		next += 4;
 	return __atomic_compare_exchange_n(&grant->word, &word, next, false, __ATOMIC_SEQ_CST,

@@ -9,7 +9,7 @@
 
 /*
  * Makes @len bytes of zeros and maps them at *@base. Returns their descriptor, or a negative
- * errno. Sealed: who gets it can neither shrink nor grow it. Give both back by munmap() and
+ * errno. Sealed: its receiver can neither shrink nor grow it. Give both back by munmap() and
  * close().
  */
 int fgv_memory_create(const char *name, size_t len, void **base);

@@ -340,7 +340,7 @@ static void check_folder(const struct fgv_transport *transport)
 	struct stat folder;
 
 	if (copy && !stat(dirname(copy), &folder) && folder.st_mode & S_IXOTH)
-		fgv_warning("vm %s: every user of this host who gets to %s is in it, and its "
+		fgv_warning("vm %s: every user of this host that gets to %s is in it, and its "
 			    "folder is open to all",
 			    transport->only->config->name, transport->path);
 	free(copy);

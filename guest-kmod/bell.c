@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The eventfds that a window's threads sleep on. The host wakes a window, not a thread,
- * so all of them are signalled; who has nothing to read sleeps again.
+ * so all of them are signalled; a process with nothing to read sleeps again.
  */
 #include "compat.h"
 #include "internal.h"

@@ -64,7 +64,7 @@ struct fairgv_device {
 	/* Woken when a slot may have changed, and by the removal. */
 	wait_queue_head_t wait;
 	unsigned long gone_said; /* bit 0: that the host has gone is in the log */
-	spinlock_t lock; /* who has which window, and their requests */
+	spinlock_t lock; /* which process has which window, and requests for them */
 
 	atomic64_t doorbells;
 	atomic64_t interrupts;

@@ -2,7 +2,7 @@
 /*
  * How a window gets a session and loses it: requests in its slot, and the host's answers
  * (api/region.h). A window that is given back stays in the host's hands until the host
- * has said FREE, which nobody waits for but who needs that very window.
+ * has said FREE, which is waited for only where that very window is needed.
  *
  * Locks: dev->lock for a window's owner and its requests; waiting is done without.
  */

@@ -230,7 +230,7 @@ static void refuse(int fd)
 	close(fd);
 }
 
-/* Lets who has connected in, or says in the log why not; @fd is taken over if so. */
+/* Lets a peer in, or says in the log why not; @fd is taken over if so. */
 static bool judge(struct fgv_ivshmem_server *server, int fd)
 {
 	struct ucred peer;

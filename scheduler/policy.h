@@ -64,7 +64,7 @@ struct fgv_policy_tags {
 	uint64_t virtual_ns;
 };
 
-/* How somebody waits who has nothing to do. */
+/* How a vCPU with nothing to do waits. */
 enum fgv_policy_wait {
 	FGV_POLICY_WAIT_BLOCK, /* spins for a bounded time, then sleeps until woken */
 	FGV_POLICY_WAIT_YIELD, /* spins for a bounded time, then lets others run, and so on */
@@ -83,7 +83,7 @@ struct fgv_policy {
 	/*
 	 * What the policy expects of those who drive it, the core and the vGPU processes. By
 	 * default (all zero) a grant means: the slice is GPU time, measured; giving back means
-	 * drained; who has nothing to do gives back.
+	 * drained; a holder with nothing to do gives back.
 	 *
 	 * time_shared: the slice is time by the clock, giving back means to submit nothing
 	 * more while work may still be on the GPU, and the core charges the time that a grant

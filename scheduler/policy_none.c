@@ -1,5 +1,5 @@
 /*
- * The policy `none`: everybody who asks holds a grant, for as long as he likes, and the
+ * The policy `none`: each session that asks holds a grant, for as long as it likes, and the
  * driver's own scheduling decides. Usage is still counted.
  */
 #include "scheduler/policy.h"

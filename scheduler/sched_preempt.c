@@ -1,4 +1,4 @@
-/* Who holds a grant may have to end it earlier because of another vGPU, as the policy says. */
+/* A holder may have to end its grant earlier because of another vGPU, as the policy says. */
 #include "scheduler/sched_priv.h"
 
 #include "common/util.h"

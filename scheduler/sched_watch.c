@@ -1,7 +1,7 @@
 /*
  * The watchdog: does the policy let a runnable vGPU wait beyond reason? It does not know
  * the policy's rules, so it holds it against the ideal: GPU time given away counts as
- * service to every active vGPU by its weight, and who has waited long and is far behind
+ * service to every active vGPU by its weight, and one that has waited long and is far behind
  * that is starved. `service` is the ideal service per weight so far; `owed` what a vGPU had
  * less than that (negative: more), both in GPU ns per weight, scaled by 2^SHIFT.
  *

@@ -74,7 +74,7 @@ const struct fgv_slot *fgv_lanes_next_of(struct fgv_lanes *lanes, uint16_t op, f
  */
 void fgv_lanes_release(struct fgv_lanes *lanes, uint32_t lane);
 
-/* Whether there is a request; for who has just announced that it will sleep (park.h). */
+/* Whether there is a request; for a side that has just announced that it will sleep (park.h). */
 bool fgv_lanes_any_ordered(const struct fgv_lanes *lanes);
 
 struct fgv_reply {

@@ -1,5 +1,5 @@
 /*
- * Sleeping and waking across the window. Who waits spins for a bounded time
+ * Sleeping and waking across the window. A waiter spins for a bounded time
  * (spin.h), announces that it sleeps, checks once more, and sleeps on its doorbell;
  * who produces rings the doorbell only if the other side has announced it.
  *
@@ -74,7 +74,7 @@ int fgv_doorbell_create(void);
  */
 int fgv_doorbell_check(int fd);
 
-/* Wakes who waits on @fd, or will wait next. A full counter is no error. */
+/* Wakes the waiter on @fd, or the next one. A full counter is no error. */
 void fgv_doorbell_ring(int fd);
 
 /* Forgets the rings so far. Call when awake, before looking for work. */

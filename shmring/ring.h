@@ -71,7 +71,7 @@ static inline bool fgv_ring_freed(const struct fgv_ring *ring, uint32_t position
 	return fgv_load_acquire(&slot->mark) == position + ring->size;
 }
 
-/* The same, for who has just announced that it will sleep until it has room (park.h). */
+/* The same, for a side that has just announced that it will sleep until it has room (park.h). */
 static inline bool fgv_ring_freed_ordered(const struct fgv_ring *ring, uint32_t position)
 {
 	const struct fgv_slot *slot = &ring->slots[position & (ring->size - 1)];
@@ -95,7 +95,7 @@ static inline const struct fgv_slot *fgv_ring_peek(const struct fgv_ring *ring)
 	return fgv_load_acquire(&slot->mark) == ring->position + 1 ? slot : NULL;
 }
 
-/* The same, for who has just announced that it will sleep (park.h). */
+/* The same, for a side that has just announced that it will sleep (park.h). */
 static inline const struct fgv_slot *fgv_ring_peek_ordered(const struct fgv_ring *ring)
 {
 	const struct fgv_slot *slot = &ring->slots[ring->position & (ring->size - 1)];

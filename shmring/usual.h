@@ -1,9 +1,9 @@
 /*
- * How long a wait lasts at least, as those before it have lasted of late. Who waits can sleep
+ * How long a wait lasts at least, as those before it have lasted of late. A waiter can sleep
  * for the most of that and be awake in time. A shorter one counts at once, a longer one little
- * by little, so that who waits for now this, now that does not sleep through the shorter.
+ * by little, so that a waiter for now this, now that does not sleep through the shorter.
  *
- * Threads: who has the number.
+ * Threads: that of the owner.
  */
 #ifndef FGV_SHMRING_USUAL_H
 #define FGV_SHMRING_USUAL_H
@@ -17,7 +17,7 @@
 #define FGV_USUAL_RISE	  8
 #define FGV_USUAL_RISE_NS 1000
 
-/* Who has @overslept does not know how long it took, but that the sleep was too long. */
+/* A waiter that has @overslept does not know how long it took, but that the sleep was too long. */
 static inline void fgv_usual_note(uint32_t *usual_ns, uint64_t took_ns, bool overslept)
 {
 	uint64_t change_ns = *usual_ns / FGV_USUAL_RISE;

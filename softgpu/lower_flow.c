@@ -131,7 +131,7 @@ void fgv_lower_bar(struct lower *l, const struct ptx_insn *insn)
 		return;
 	}
 	if (fgv_lower_has_mod(insn, "cluster")) {
-		/* A cluster is one block: who waits waits for the block. */
+		/* A cluster is one block: a wait is one for the block. */
 		if (arrive) {
 			fgv_lower_emit(l, OP_nop);
 			return;

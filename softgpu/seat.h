@@ -1,6 +1,6 @@
 /*
  * A process's seat at the one engine of a soft device: a page that this process shares with
- * the arbiter, which decides who has the engine, and with nobody else. One word is in it:
+ * the arbiter, which decides which process has the engine, and with nobody else. One word is in it:
  *
  *	FREE  --process--> WANTS     has a kernel to run; rings the arbiter
  *	WANTS --arbiter--> BUSY      has the engine; the process is rung

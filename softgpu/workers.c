@@ -73,7 +73,7 @@ static const char *fault_name(CUresult code)
 
 /*
  * The first fault of the device is kept; the store (release) pairs with fgv_queue_fault(). It is
- * logged before: who finds the fault may end the process while other blocks still run.
+ * logged before: the finder of the fault may end the process while other blocks still run.
  */
 static void keep_fault(struct worker *worker, CUresult code)
 {

@@ -359,7 +359,7 @@ void fgv_cuda_collect(struct cuda *cuda)
 }
 
 /*
- * The driver waits for the whole GPU when it frees, and who waits here holds up all of
+ * The driver waits for the whole GPU when it frees, and waiting here holds up all of
  * the session's threads. The price of not waiting is memory that is charged for longer: at
  * most GARBAGE_BYTES_MAX, past which it is the program that waits.
  */

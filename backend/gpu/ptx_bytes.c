@@ -91,7 +91,7 @@ static bool is(struct word word, const char *text)
 	return word.len == strlen(text) && !memcmp(word.at, text, word.len);
 }
 
-/* -EINVAL for what is no number by itself. */
+/* -EINVAL for what is not a number by itself. */
 static int number(struct word word, uint64_t *value)
 {
 	char *end;

@@ -86,7 +86,7 @@ void fgv_batch_cache_drop(struct fgv_session *session, struct fgv_batch_entry *e
 void fgv_batch_cache_forget_stream(struct fgv_session *session,
 				   const struct fgv_gpu_stream *stream);
 void fgv_batch_cache_forget_all(struct fgv_session *session);
-/* The same, for who needs the room; @of: the session. Whether that makes some. */
+/* The same, where the room is needed; @of: the session. Whether that makes some. */
 bool fgv_batch_cache_give_up(void *of);
 
 #endif

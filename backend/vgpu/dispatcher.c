@@ -19,7 +19,7 @@
 #include "shmring/park.h"
 #include "shmring/spin.h"
 
-/* Requests in one turn, so that who waits for the GPU is not forgotten over them. */
+/* Requests in one turn, so that what waits for the GPU is not forgotten over them. */
 #define BATCH 64
 
 /*

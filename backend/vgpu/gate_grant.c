@@ -10,7 +10,7 @@
 /* Looks at the marks are rare while a reply waits for the GPU, as both ask the driver. */
 #define LOOK_TURNS 8
 
-/* Who waits for the end of a slice sleeps until so long before it is expected. */
+/* A wait for the end of a slice sleeps until so long before it is expected. */
 #define WATCH_NS (100 * FGV_NS_PER_US)
 
 /* What a thread may take to wake up: a pause after that is not for want of work. */
@@ -108,7 +108,7 @@ static int give_back(struct fgv_gate *gate, uint64_t now_ns, bool more)
 }
 
 /*
- * Its slice is used up. Who has just got a reply has nothing to do for a moment, but would
+ * Its slice is used up. A guest that has just got a reply has nothing to do for a moment, but would
  * have gone on: it keeps its place in the queue for as long as it might have kept the GPU.
  */
 static int give_back_used_up(struct fgv_gate *gate, uint64_t now_ns)

@@ -120,7 +120,7 @@ CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *reques
 	(void)request;
 	if (status != CUDA_SUCCESS)
 		return status;
-	/* What an ending session has can be had: who asks for it waits (room.h). */
+	/* What an ending session has can be had: a request for it waits (room.h). */
 	free_bytes = fgv_min_u64(free_bytes + fgv_quota_returning(&session->quota), total_bytes);
 	out->free = fgv_min_u64(free_bytes, fgv_quota_left(&session->quota));
 	out->total = fgv_min_u64(total_bytes, session->allowance->memory_bytes);

@@ -1,6 +1,6 @@
 /*
  * The handlers of the operations on streams and events; see handlers.c. Nothing here
- * waits: who asks to be told when the GPU is there gets a fence in the list of waits.
+ * waits: a request to be told when the GPU is there gets a fence in the list of waits.
  */
 #include "backend/vgpu/session.h"
 

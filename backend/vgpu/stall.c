@@ -104,7 +104,7 @@ static bool event_offsets(uint16_t op, size_t offs[2])
 	}
 }
 
-/* A record that waits holds up who looks at the event; a wait that waits, the next record. */
+/* A record that waits holds up queries of the event; a wait that waits, the next record. */
 static bool is_event_marked(const struct fgv_stall *stall, const struct fgv_object *event,
 			    uint16_t op)
 {

@@ -121,7 +121,7 @@ class Pair:
             self.host.stop()
 
     def in_turns(self, measure):
-        """{way's name: what @measure(way) returned, in order}. Who goes first changes."""
+        """{way's name: what @measure(way) returned, in order}. They take turns at being first."""
         runs = {way.name: [] for way in self.ways}
         for turn in range(self.repeat):
             for way in self.ways if turn % 2 == 0 else reversed(self.ways):

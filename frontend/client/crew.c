@@ -26,7 +26,7 @@
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t added;		     /* for helpers */
-	pthread_cond_t done;		     /* for who waits for a job */
+	pthread_cond_t done;		     /* for threads that wait for a job */
 	STAILQ_HEAD(, fgv_crew_job) waiting; /* that nobody has begun */
 	uint32_t waiting_count;		     /* of them; atomic: helpers look without the mutex */
 	unsigned asleep;		     /* helpers */

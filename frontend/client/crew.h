@@ -39,7 +39,7 @@ static inline bool fgv_crew_is_done(const struct fgv_crew_job *job)
 	return __atomic_load_n(&job->done, __ATOMIC_ACQUIRE);
 }
 
-/* Returns when @job is done. For who finds nothing to help with. No cancellation point. */
+/* Returns when @job is done. For a thread with nothing to help with. No cancellation point. */
 void fgv_crew_wait(const struct fgv_crew_job *job);
 
 #endif

@@ -5,7 +5,7 @@
  * The ticket is drawn from the session's counter just before the slot is published,
  * and the post returns after. So whoever acts after a post has returned draws a later
  * ticket, and the host, which runs what it sees in the order of tickets, sees that
- * post's slot when it sees his.
+ * post's slot when it sees the later one.
  */
 #define _GNU_SOURCE
 #include "frontend/client/lane.h"
@@ -29,7 +29,7 @@
 #define VARIES_BY_PART 64
 #define SLEEP_MIN_NS   (100 * FGV_NS_PER_US)
 
-/* Who finds the ring full waits until so many slots of it are free. */
+/* A thread that finds the ring full waits until so many slots of it are free. */
 #define ROOM_WAITED_FOR (FGV_REQUEST_SLOTS / 4)
 
 /* A nap, or two in one, and how much of a sleep is spent in naps. */
@@ -204,10 +204,10 @@ static void reclaim_all(struct fgv_lane *lane)
 }
 
 /*
- * Waits until the host has given back the slot of @position, an earlier request's: at first
- * asleep, for the most of what that usually takes, then looking, and at last parked. The
- * host rings who is parked for room when there is a fair amount of it (park.h). False once
- * the session has ended.
+ * Waits until the host has given back the slot of @position, an earlier request's: at first asleep,
+ * for the most of what that usually takes, then looking, and at last parked. The host rings a
+ * thread that is parked for room when there is a fair amount of it (park.h). False once the session
+ * has ended.
  */
 static bool wait_for_room(struct fgv_lane *lane, uint32_t position)
 {

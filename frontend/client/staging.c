@@ -1,11 +1,11 @@
 /*
  * The chunks of the staging part: masks of those in use and of those lent, under one mutex, and a
- * condition for who waits. A thread that ends while holding one is not possible, as only a copy
- * in progress holds any.
+ * condition for threads that wait. A thread that ends while holding one is not possible, as only a
+ * copy in progress holds any.
  *
- * Who waits has a chunk reserved as soon as one is free: others take one only where there are
- * more free ones than threads that wait. So each put needs to wake but one. Nobody is woken when
- * the host gives back: who waits then looks from time to time.
+ * A thread that waits has a chunk reserved as soon as one is free: others take one only where there
+ * are more free ones than threads that wait. So each put needs to wake but one. Nobody is woken
+ * when the host gives back: a thread that waits then looks from time to time.
  */
 #include "frontend/client/staging.h"
 
@@ -70,7 +70,7 @@ static void collect_locked(const struct fgv_client *client)
 	}
 }
 
-/* Whether one is free for who has not waited. */
+/* Whether one is free for a thread that has not waited. */
 static bool may_take_locked(uint32_t count, bool holds_none)
 {
 	return count - pool.taken_count > pool.waiting + (holds_none ? 0 : count / LAST_PART);
@@ -139,7 +139,7 @@ void fgv_staging_lend(struct fgv_chunk *chunk)
 	pthread_mutex_lock(&pool.mutex);
 	chunk->number = ++pool.numbers[chunk->index];
 	pool.lent |= 1u << chunk->index;
-	/* Nobody will put it, so who waits for that has to look. */
+	/* Nobody will put it, so a thread that waits for that has to look. */
 	if (pool.waiting)
 		pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.mutex);

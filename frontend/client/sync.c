@@ -1,10 +1,10 @@
 /*
  * What is known: each lane's newest request that is seen to be done, the request before which all
  * work is done, and, for each lane, the stream for which it has waited last: programs copy a result
- * out, which waits, and then synchronize the stream. The host answers in the order of tickets, so
- * who has waited knows of all that was asked for before. Not his own ticket says so, but the next
- * one at the time: text that kernels printed is fetched by requests of its own before he gets his
- * answer.
+ * out, which waits, and then synchronize the stream. The host answers in the order of tickets, so a
+ * thread that has waited knows of all that was asked for before. Not its own ticket says so, but
+ * the next one at the time: text that kernels printed is fetched by requests of its own before the
+ * thread gets its answer.
  */
 #include "frontend/client/sync.h"
 

@@ -144,7 +144,7 @@ static cudaGraphNode_t last_of(cudaStream_t stream)
 	return last[0];
 }
 
-/* Who asks for nodes alone is not told that they are waited for in part. */
+/* A program that asks for nodes alone is not told that they are waited for in part. */
 static void set_by_hand(struct fixture *f)
 {
 	enum cudaStreamCaptureStatus status;

@@ -1,6 +1,6 @@
 /*
  * Edges of graphs that say when a kernel may begin: which there can be, that they are told and
- * copied, and that who does not ask for what they say is not told half of it.
+ * copied, and that a query without their data is not told half of it.
  */
 #include <string.h>
 

@@ -122,7 +122,7 @@ static void wait_for_flag(void *data)
 }
 
 /*
- * A graph behind a function that has not returned records nothing yet, and who waits for its event
+ * A graph behind a function that has not returned records nothing yet, and a wait for its event
  * waits for the function; a graph that waits for an event that is not recorded yet does, too.
  */
 static void functions(struct fixture *f)

@@ -105,7 +105,7 @@ static int halves_at_once_wanted(int i)
 	return (int)((0x22222222u & mask) ^ same) + (i % 32 < 16);
 }
 
-/* Who has returned is not waited for. */
+/* A thread that has returned is not waited for. */
 static __global__ void some_return(int *out)
 {
 	int lane = threadIdx.x % 32;

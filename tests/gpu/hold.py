@@ -3,13 +3,16 @@ beside each other, and that being held and killed harms nobody. About 80 s; figu
 $OUT/hold.json, if OUT is set, and what the daemon said of each control to $OUT/hold.log.
 
 usage: tests/gpu/hold.py [TEST...], with abs_top_builddir as for tests/local/; FAIRGV_TEST_GPU=soft
-tries the program itself.
+tries the program itself. Two tests run only if they are named: lengths (two minutes), kernels of
+28 us beside kernels of 0.5 ms, 200 ms and 1 s, with slices of 6 and 30 ms; and weights (half a
+minute), three VMs with weights 1:2:3 and kernels of 0.3, 30 and 500 ms.
 """
 import json
 import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -21,6 +24,9 @@ GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda")
 HOLD = "tests/local/hold"
 BLOCKS = 264 if GPU == "cuda" else 2
 SMALL_MS, LARGE_MS = (0.028, 200) if GPU == "cuda" else (1, 40)
+LENGTHS_MS = (0.5, 200, 1000) if GPU == "cuda" else (4, 40)
+WEIGHTS = {0.3: 1, 30: 2, 500: 3} if GPU == "cuda" else {1: 1, 10: 2, 60: 3}
+KERNELS = 8             # of the longest there are, in the time that counts
 SECONDS = 4 if GPU == "cuda" else 2
 VMS = {"one": "", "two": ""}
 results = {}
@@ -45,19 +51,33 @@ def figures(daemon, vm):
 
 
 def steps_per_ms(daemon):
-    out = finish(daemon.start("one", HOLD, "calibrate", BLOCKS))[1]
+    (first, *_) = [vm["name"] for vm in daemon.report()["vms"]]
+    out = finish(daemon.start(first, HOLD, "calibrate", BLOCKS))[1]
     expect("steps_per_ms=" in out, f"calibration: {out}")
     return int(out.split("=")[1])
 
 
 def loop(daemon, vm, milliseconds, rate, seconds=SECONDS):
-    """A program that computes for so long, in batches of eight, or of one long kernel."""
+    """A program that computes for so long when it is told to go, in batches of eight, or of one
+    long kernel."""
     batch = 8 if milliseconds < 5 else 1
     program = daemon.start(vm, HOLD, "loop", max(1, round(milliseconds * rate)), batch, seconds,
-                           BLOCKS)
+                           BLOCKS, stdin=subprocess.PIPE)
     line = program.stdout.readline()
     expect(line == "begun\n", f"a program that computes: {line!r}")
     return program
+
+
+def go(*programs):
+    for program in programs:
+        program.stdin.write("\n")
+        program.stdin.flush()
+
+
+def run(*arguments):
+    program = loop(*arguments)
+    go(program)
+    return outcome(program)
 
 
 def outcome(program):
@@ -99,40 +119,56 @@ def probe():
         expect(any("kernels are held" in line for line in lines), "kernels can't be held here")
 
 
-def shares(slice_length):
-    with backend(VMS, gpu=GPU, top=f'slice = "{slice_length}";') as daemon:
+def shares(slice_length, lengths, weights=(1, 1)):
+    """Programs with kernels of so many ms, in VMs of these weights, all at once."""
+    vms = {f"vm{i}": f"weight = {weight};" for i, weight in enumerate(weights, 1)}
+    seconds = max(SECONDS, KERNELS * max(lengths) / 1000)
+    with backend(vms, gpu=GPU, top=f'slice = "{slice_length}";') as daemon:
         rate = steps_per_ms(daemon)
-        alone = [outcome(loop(daemon, "one", length, rate, SECONDS / 2))[0]
-                 for length in (SMALL_MS, LARGE_MS)]
+        alone = [run(daemon, "vm1", length, rate, seconds / 2)[0] for length in lengths]
+        programs = [loop(daemon, vm, length, rate, seconds) for vm, length in zip(vms, lengths)]
         begun = processor_seconds(daemon.process.pid), time.monotonic()
-        programs = [loop(daemon, vm, length, rate)
-                    for vm, length in zip(VMS, (SMALL_MS, LARGE_MS))]
+        go(*programs)
         ends = [outcome(program) for program in programs]
-        parts = [end[0] / each for end, each in zip(ends, alone)]
         busy = processor_seconds(daemon.process.pid) - begun[0]
-        report(f"small beside large, {slice_length}", small=parts[0], large=parts[1],
-               total=sum(parts), longest_small_batch_ms=ends[0][1],
-               holds=figures(daemon, "one")["holds"] + figures(daemon, "two")["holds"],
-               daemon_processors=busy / (time.monotonic() - begun[1]))
-        expect(figures(daemon, "two")["holds"] > 0, "the large kernels were never held")
+        parts = [end[0] / each for end, each in zip(ends, alone)]
+        fair = [part * sum(weights) / weight for part, weight in zip(parts, weights)]
+        name = ":".join(map(str, weights)) + ", " + ", ".join(f"{length:g} ms" for length in lengths)
+        report(f"{name}, slices of {slice_length}", mmr=min(fair) / max(fair),
+               overhead=1 / sum(parts), longest_first_batch_ms=ends[0][1],
+               holds=sum(figures(daemon, vm)["holds"] for vm in vms),
+               daemon_processors=busy / (time.monotonic() - begun[1]),
+               **{vm: part for vm, part in zip(vms, parts)})
         daemon.expect_at_rest()
+        return sum(figures(daemon, vm)["holds"] for vm in vms)
 
 
 def shares_6ms():
-    shares("6ms")
+    expect(shares("6ms", (SMALL_MS, LARGE_MS)) > 0, "the large kernels were never held")
 
 
 def shares_30ms():
-    shares("30ms")
+    expect(shares("30ms", (SMALL_MS, LARGE_MS)) > 0, "the large kernels were never held")
+
+
+def lengths():
+    for slice_length in ("6ms", "30ms"):
+        for length in LENGTHS_MS:
+            shares(slice_length, (SMALL_MS, length))
+
+
+def weights():
+    for slice_length in ("6ms", "30ms"):
+        shares(slice_length, tuple(WEIGHTS), tuple(WEIGHTS.values()))
 
 
 def beside_endless():
     """Small kernels beside one that never ends; then that one's VM starts another program."""
     with backend(VMS, gpu=GPU) as daemon:
         rate = steps_per_ms(daemon)
-        alone = outcome(loop(daemon, "one", SMALL_MS, rate, SECONDS / 2))[0]
+        alone = run(daemon, "one", SMALL_MS, rate, SECONDS / 2)[0]
         spinner = endless(daemon, "two")
-        end = outcome(loop(daemon, "one", SMALL_MS, rate, 2 * SECONDS))
+        end = run(daemon, "one", SMALL_MS, rate, 2 * SECONDS)
         report("small beside endless", small=end[0] / alone, longest_small_batch_ms=end[1])
         expect(spinner.poll() is None, "the endless program was ended")
         os.killpg(spinner.pid, signal.SIGINT)
@@ -158,6 +194,7 @@ def killed():
     with backend(VMS, gpu=GPU) as daemon:
         rate = steps_per_ms(daemon)
         other = loop(daemon, "one", SMALL_MS, rate, 3 * SECONDS)
+        go(other)
         for i in range(6):
             spinner = endless(daemon, "two")
             wait_until(lambda: figures(daemon, "two")["sessions"], "its session")
@@ -191,5 +228,6 @@ def daemon_killed():
 
 
 TESTS = {test.__name__: test for test in (probe, shares_6ms, shares_30ms, beside_endless, equal,
-                                          killed, daemon_killed)}
-main(*[TESTS[name] for name in sys.argv[1:] or TESTS])
+                                          killed, daemon_killed, lengths, weights)}
+USUAL = [name for name in TESTS if name not in ("lengths", "weights")]
+main(*[TESTS[name] for name in sys.argv[1:] or USUAL])

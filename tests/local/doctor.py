@@ -14,7 +14,7 @@ FILES = {"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel 
          "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
          "sys/module/nvidia_uvm/parameters/uvm_disable_hmm": "Y\n",
          "dev/nvidia0": "", "dev/nvidiactl": ""}
-# A group without members, which a user who is not root has to have; 0 is no group of devices' own.
+# A group without members, which a user other than root has to have; 0 is no group of devices' own.
 GROUP = 54321 if os.geteuid() == 0 else None
 
 

@@ -6,7 +6,7 @@ from harness import backend, expect, expect_verified, kill, main, wait_until
 HOLD = "tests/local/hold"
 ENGINES = "tests/local/engines"
 VMS = {"one": "", "two": ""}
-# An endless kernel is neither interrupted nor ended: who needs its engine waits for ever.
+# An endless kernel is neither interrupted nor ended: what needs its engine waits for ever.
 ENDLESS = 'hold = "off"; hang = 0;'
 COPIES = 400
 

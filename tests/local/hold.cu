@@ -3,8 +3,10 @@
  * `hold chain STEPS COUNT [BLOCKS]` runs COUNT kernels of so many steps one after another, each
  * going on where the one before ended, and says "verified=yes" where the result is that of the
  * processor. `hold calibrate [BLOCKS]` says how many steps take a millisecond, and `hold loop STEPS
- * BATCH SECONDS [BLOCKS]` runs kernels for so long, in batches each of which it waits for, and says
- * how many there were, and how long the longest batch took.
+ * BATCH SECONDS [BLOCKS]` says "begun" when it is ready, waits for a line, and runs kernels for so
+ * long, in batches each of which it waits for. It goes on for a quarter of that time, so that others
+ * which were told to begin with it are not alone at their end, and says how many kernels there were
+ * in the time that counts, when the last of them ended, and how long the longest batch took.
  */
 #include <chrono>
 #include <cstdint>
@@ -132,26 +134,39 @@ static int run_calibrate(unsigned blocks)
 	return 0;
 }
 
+static void wait_for_line()
+{
+	int c;
+
+	printf("begun\n");
+	fflush(stdout);
+	do {
+		c = getchar();
+	} while (c != '\n' && c != EOF);
+}
+
 static int run_loop(unsigned long long steps, unsigned batch, double seconds, unsigned blocks)
 {
 	uint32_t *memory = make_values(blocks);
 	timer::time_point begun;
-	double longest = 0;
+	double longest = 0, before = 0, now = 0;
 	unsigned long count = 0;
 
 	time_chain(memory, steps, blocks);
-	printf("begun\n");
-	fflush(stdout);
-	for (begun = timer::now(); seconds_since(begun) < seconds; count += batch) {
-		timer::time_point start = timer::now();
-
+	wait_for_line();
+	for (begun = timer::now(); now < seconds * 1.25;) {
 		for (unsigned i = 0; i < batch; i++)
 			chain<<<blocks, THREADS>>>(memory, steps);
 		check(cudaDeviceSynchronize(), "a batch");
-		if (seconds_since(start) > longest)
-			longest = seconds_since(start);
+		now = seconds_since(begun);
+		if (now > seconds)
+			continue;
+		count += batch;
+		if (now - before > longest)
+			longest = now - before;
+		before = now;
 	}
-	printf("count=%lu seconds=%.6f longest_ms=%.3f\n", count, seconds_since(begun),
+	printf("count=%lu seconds=%.6f longest_ms=%.3f\n", count, count ? before : seconds,
 	       longest * 1000);
 	return 0;
 }

@@ -142,7 +142,7 @@ def off():
 
 
 def hang():
-    """Who wants endless programs ended can have that with holding, too."""
+    """An administrator can have endless programs ended with holding, too."""
     with backend(VMS, top='hang = "300ms";') as daemon:
         programs = [endless(daemon, vm) for vm in VMS]
         wait_until(lambda: any(program.poll() is not None for program in programs),

@@ -1,4 +1,4 @@
-"""What the processes that serve programs may do, and who gets to have one: a user for each VM, what
+"""What the processes that serve programs may do, and which users get one: a user for each VM, what
 containers are, how often sessions may start; and all of it with a daemon that is not root."""
 import os
 import pathlib

@@ -81,8 +81,9 @@ def wake_ups(pids):
 
 
 def idle_costs_nothing():
-    """None of them wakes up by itself: who waits for a session, who serves a program that does
-    nothing, and the daemon. Their memory is bounded, too, with as many VMs as anybody has."""
+    """None of them wakes up by itself: a process that waits for a session, one that serves a
+    program that does nothing, and the daemon. Their memory is bounded, too, with as many VMs as
+    anybody has."""
     vms = {f"vm{i}": "" for i in range(100)}
     with backend(vms, warm=1) as daemon:
         program = daemon.start("vm7", MATMUL, *FOREVER, "--burst-ms", 1, "--sleep-ms", 1000000)

@@ -283,7 +283,7 @@ def rows(runner, rng):
 
 
 def special(runner):
-    """Rounding happens once; infinities and what is no number go through; NaN is one."""
+    """Rounding happens once; infinities and NaN go through; NaN is one."""
     for inputs, start, wanted in (([1024, 1], 0.5, None), ([60000, 2], 0, "f16 inf"),
                                   ([float("inf"), 0], 0, "nan"), ([2 ** -14, 2 ** -10], 0, None)):
         a = [[inputs[0] if (i, j) == (0, 0) else 0 for j in range(16)] for i in range(16)]

@@ -115,7 +115,7 @@ START_TEST(who_helps_does_it_in_order)
 }
 END_TEST
 
-/* Helpers that have gone to sleep come back, and so does who has slept for a job. */
+/* Helpers that have gone to sleep come back, and so does a thread that has slept for a job. */
 START_TEST(sleepers_wake)
 {
 	setenv("FAIRGV_SPIN_US", "0", 1);

@@ -278,7 +278,7 @@ static void *get_chunk(void *chunk)
 	return NULL;
 }
 
-/* Who waits for a chunk to be put gets one that was lent instead. */
+/* A wait for a chunk to be put gets one that was lent instead. */
 START_TEST(lent_while_one_waits)
 {
 	struct fgv_chunk chunks[FGV_STAGING_CHUNKS_MAX], got;

@@ -99,7 +99,7 @@ static void let_time_pass(void)
 		usleep(1000);
 }
 
-/* Who has waited for no processor for a second gains nothing by it. */
+/* A thread that has waited for no processor for a second gains nothing by it. */
 START_TEST(leaves_alone_who_does_not_wait)
 {
 	pid_t thread = child->threads[1];

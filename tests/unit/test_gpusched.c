@@ -179,7 +179,7 @@ START_TEST(sleeper_is_woken)
 	fake_want(&two, true);
 	ck_assert_int_eq(fgv_doorbell_wait(one.bell_fd, -1, -1), 1);
 	ck_assert_uint_ne(fake_limit(&one), FGV_GRANT_NO_LIMIT);
-	/* Who is next is woken by that, unless it is awake. */
+	/* The next session is woken by that, unless it is awake. */
 	AWAIT(fake_is_next(&two));
 	ck_assert_int_eq(fgv_doorbell_wait(two.bell_fd, -1, 0), 0);
 	fake_want(&two, false);
@@ -210,7 +210,7 @@ START_TEST(time_shared_grants)
 }
 END_TEST
 
-/* Under `none` everybody holds, and who is idle keeps what it has. */
+/* Under `none` everybody holds, and an idle session keeps what it has. */
 START_TEST(everybody_holds_under_none)
 {
 	gpusched_start_with(&fgv_policy_none, 0);

@@ -83,7 +83,7 @@ START_TEST(nobody_hangs_alone)
 	fake_want(&two, false);
 	while (fgv_now_ns() < since_ns + 2 * HANG_NS)
 		usleep(1000);
-	/* And who comes then has not waited yet. */
+	/* And a newcomer has not waited yet. */
 	fake_want(&two, true);
 	AWAIT(fake_is_next(&two));
 	fake_give_back(&one, false);

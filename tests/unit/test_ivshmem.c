@@ -343,7 +343,7 @@ START_TEST(killed_session_is_gone)
 	qemu_guest_await_state(&guest, 0, FGV_SLOT_GONE);
 	ck_assert_str_eq(qemu_guest_slot(&guest, 0)->welcome.text,
 			 "its process on the host was killed by signal 9 (Killed)");
-	qemu_guest_await_bell(&guest, 1); /* who waits in the window is woken */
+	qemu_guest_await_bell(&guest, 1); /* a waiter in the window is woken */
 	daemon_await_log(&server, "program \"victim\": killed by signal 9");
 	check_window(1);
 	qemu_guest_close(&guest, 0);

@@ -123,7 +123,7 @@ START_TEST(serial_storm)
 }
 END_TEST
 
-/* Who has an eventfd can make writing to it block, and reading race with it. */
+/* A holder of an eventfd can make writing to it block, and reading race with it. */
 START_TEST(doorbell_that_blocks)
 {
 	struct bystander bystander;

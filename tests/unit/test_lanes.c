@@ -320,7 +320,7 @@ START_TEST(rings_only_who_sleeps)
 	fgv_lanes_reply(lanes, 0, &reply);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 1);
 	fgv_doorbell_clear(doorbell);
-	/* Who waits for a reply is not woken by room. */
+	/* A wait for a reply is not woken by room. */
 	post(0, 1);
 	ck_assert_uint_eq(run(), 1);
 	ck_assert_int_eq(fgv_doorbell_wait(doorbell, -1, 0), 0);
@@ -330,7 +330,7 @@ START_TEST(rings_only_who_sleeps)
 }
 END_TEST
 
-/* Who waits for room is woken by a quarter of the ring, and by an empty ring. */
+/* A wait for room is woken by a quarter of the ring, and by an empty ring. */
 START_TEST(rings_for_room)
 {
 	uint32_t *parked = &fgv_window_lane_head(&window, 0)->guest_parked;

@@ -79,7 +79,7 @@ START_TEST(judges_all_together)
 }
 END_TEST
 
-/* All of them claim the whole quota, and so none is beyond its own word: who has most is ended. */
+/* All claim the whole quota, so none is beyond its own word: the one with the most is ended. */
 START_TEST(judges_those_that_claim_all)
 {
 	struct fgv_memwatch_claim claims[] = {
@@ -141,7 +141,7 @@ static void say_that(char kind, unsigned session, uint64_t bytes)
 	say(line);
 }
 
-/* Who has far more than it was charged is ended, with one line that says so. */
+/* A session with far more than it was charged is ended, with one line that says so. */
 START_TEST(ends_who_is_far_over)
 {
 	int honest, greedy;

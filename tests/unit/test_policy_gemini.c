@@ -692,7 +692,7 @@ END_TEST
 #define SCHEDULES      1000	   /* in each loop */
 #define SCHEDULE_LOOPS 100
 
-/* Only who has a limit may wait beside an idle GPU. */
+/* Only a VM with a limit may wait beside an idle GPU. */
 static void check_held_back(struct world *world)
 {
 	mark_tapes(world);

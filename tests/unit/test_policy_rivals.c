@@ -144,7 +144,7 @@ START_TEST(vcpus_mean_nothing_to_the_others)
 }
 END_TEST
 
-/* Credit's flaw: who has let go before the tick pays nothing, the next one pays for both. */
+/* Credit's flaw: one that has let go before the tick pays nothing, the next one pays for both. */
 START_TEST(credit_pays_by_the_tick)
 {
 	struct fgv_sched_decision d;

@@ -352,7 +352,7 @@ END_TEST
 
 /* --- Policies of other shapes, made for these tests ------------------------ */
 
-/* The favourite, or who asks with the lowest number: the others starve. */
+/* The favourite, or the one with the lowest number: the others starve. */
 static struct fgv_policy_vgpu *known[MANY];
 
 static int unfair_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *v, uint64_t now_ns)

@@ -174,7 +174,7 @@ START_TEST(one_at_a_time)
 }
 END_TEST
 
-/* Who is alone asks once, and never sleeps again. */
+/* A process that is alone asks once, and never sleeps again. */
 START_TEST(alone_asks_once)
 {
 	struct seat seat;

@@ -218,7 +218,7 @@ static const struct {
 	      "@%p2 bra $l; vote.sync.ballot.b32 %r9, %p1, %r6;\n"
 	      "$z: shl.b32 %r8, 1, %r4; xor.b32 %r9, %r9, %r8;\n",
 	 of_half},
-	/* Who has exited is not waited for, whoever comes first. */
+	/* A thread that has exited is not waited for, whichever comes first. */
 	{"setp.ge.u32 %p1, %r4, 20; @%p1 bra $gone; setp.eq.u32 %p2, %r4, %r4;\n"
 	 "vote.sync.ballot.b32 %r9, %p2, -1; bra $z; $gone: exit; $z:\n",
 	 those_left},

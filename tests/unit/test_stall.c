@@ -212,7 +212,7 @@ START_TEST(leaves_other_blocking_streams_alone)
 }
 END_TEST
 
-/* An event that is recorded behind a function has not happened, and who waits for it waits. */
+/* An event that is recorded behind a function has not happened, and a wait for it waits. */
 START_TEST(goes_by_events)
 {
 	uint32_t event = vgpu_must_create_event(&vgpu), before = vgpu_must_create_event(&vgpu);

@@ -401,7 +401,7 @@ bool vgpu_post(struct vgpu *vgpu, uint32_t number, uint16_t op, const void *mess
 	return vgpu_publish(vgpu, number, &slot);
 }
 
-/* What the process had to say, for who looks into the test's failure. */
+/* What the process had to say, for a look into the test's failure. */
 static void show_log(int fd)
 {
 	char text[4096];

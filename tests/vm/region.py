@@ -21,7 +21,7 @@ VECTORS = 3
 REQUESTS = 100_000
 SYNC_EVERY = 1000
 # Both sides look for long before they sleep, and the guest has processors to spare for that:
-# with two, who looks gives way to others by a system call now and then.
+# with two, a thread that looks gives way to others by a system call now and then.
 LONG_SPIN = "FAIRGV_SPIN_US=100000"
 FOUR = ("-accel", "tcg,thread=multi", "-cpu", "max,cx16=off", "-smp", "4")
 DRIVER = "/sys/bus/pci/drivers/fairgv"
@@ -99,7 +99,7 @@ def requests_trap_nowhere(guest, daemon):
 # --- fairgv-region -------------------------------------------------------------------
 
 def region_is_measured(guest):
-    """Who sleeps is woken by a doorbell; who is awake is not."""
+    """A sleeper is woken by a doorbell; a thread that is awake is not."""
     before = counts(guest)
     report = region_json(guest, 100)
     after = counts(guest)
@@ -176,7 +176,7 @@ def host_goes(guest, daemon, job, signum):
 
 
 def killed_host(guest, daemon):
-    """It is killed when it does not answer: who waits for a session learns it too."""
+    """It is killed when it does not answer: a program that waits for a session learns it too."""
     job = start_busy(guest, daemon)
     daemon.process.send_signal(signal.SIGSTOP)
     before = counts(guest)["control"]

@@ -17,7 +17,7 @@
 /* Which lists; and who decides about the rest. */
 struct fgv_filter_terms {
 	bool cuda;   /* also what NVIDIA's driver needs */
-	bool listen; /* the one who holds the listener answers, rather than the kernel */
+	bool listen; /* the holder of the listener answers, rather than the kernel */
 	bool record; /* of NVIDIA's list nothing, so that the listener hears of all of it */
 };
 

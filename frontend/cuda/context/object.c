@@ -45,7 +45,7 @@ static struct {
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER, .free = NONE};
 
 /*
- * All reads acquire, all writes release, each the other's partner: who reads a field
+ * All reads acquire, all writes release, each the other's partner: a thread that reads a field
  * that was written after the generation went up sees that it did.
  */
 static uint32_t get(const uint32_t *field)

@@ -236,7 +236,7 @@ static CUresult add(struct captured_stream *stream, const struct fgv_work *work,
 	return res;
 }
 
-/* What was recorded is a node now, unless there is nobody who wants it any more. */
+/* What was recorded is a node now, unless nobody wants it any more. */
 static void finish(struct fgv_recorder *recorder)
 {
 	struct stream_recorder *made = (struct stream_recorder *)recorder;

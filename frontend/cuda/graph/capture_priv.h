@@ -95,7 +95,7 @@ int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const CUgra
 		  size_t count);
 /* Adds @more, too; what is waited for in two ways, is so in the stricter one. */
 int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more);
-/* The kernels among them may be overtaken by who waits for them, as soon as they allow it. */
+/* The kernels among them may be overtaken by what waits for them, as soon as they allow it. */
 void fgv_nodes_hasten(struct nodes *nodes);
 void fgv_nodes_fini(struct nodes *nodes);
 

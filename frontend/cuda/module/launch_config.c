@@ -8,7 +8,7 @@
 
 /*
  * Who allows a kernel to begin before the one before it ends does not demand it, and an event that
- * may be recorded early is recorded at the end: it tells a graph how who waits for it may begin.
+ * may be recorded early is recorded at the end: it tells a graph how what waits for it may begin.
  */
 static CUresult apply(const CUlaunchAttribute *attribute, struct fgv_attributes *attributes,
 		      struct fgv_launch *launch)

@@ -22,7 +22,7 @@ struct fgv_launch {
 	CUclusterSchedulingPolicy policy;
 	bool early;		    /* need not wait for the end of the kernel before it */
 	CUevent event;		    /* to be recorded once it has come so far; NULL: none */
-	CUgraphEdgeData event_edge; /* of who waits for that in a capture */
+	CUgraphEdgeData event_edge; /* of what waits for that in a capture */
 };
 
 /* What @config asks for; without arguments. CUDA_ERROR_INVALID_VALUE, or what attributes say. */
