@@ -1,0 +1,58 @@
+/*
+ * What the files of sessions share: their beginning is in session_start.c, all the rest in
+ * session.c.
+ */
+#ifndef FGV_BACKEND_SESSION_PRIV_H
+#define FGV_BACKEND_SESSION_PRIV_H
+
+#include <stdbool.h>
+#include "backend/guard/refusals.h"
+#include "backend/holding.h"
+#include "backend/session.h"
+
+#define LABEL_LEN (2 * FGV_NAME_MAX + 64)
+
+struct fgv_session {
+	struct fgv_watch connection; /* to the program; first, so that its address is ours */
+	struct fgv_watch control;    /* its control socket, until its process serves it */
+	bool is_watched;
+	struct fgv_keeper_line images;
+	struct fgv_refusals refusals;
+	struct fgv_holding holding;
+	LIST_ENTRY(fgv_session) link;
+	struct fgv_sessions *sessions;
+	struct fgv_vm *vm;
+	struct fgv_gpusched_session *sched;
+	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
+	pid_t pid;
+	pid_t client_pid;
+	uint32_t guest_pid;
+	int control_fd; /* its end ends the process; -1: told already */
+	bool is_killed;
+	uint32_t number;
+	unsigned account;
+	uid_t uid;
+	uint64_t started_ns;
+	uint64_t ending_ns; /* not 0: since when its program has gone, or it was told to end */
+	bool is_late;	    /* and was killed as it did not end */
+	char program[FGV_NAME_MAX];
+	char label[LABEL_LEN]; /* begins its log lines */
+};
+
+/* Its connection to the program: from now on the loop sees its end. 0 or a negative errno. */
+int fgv_session_watch_connection(struct fgv_session *session, int fd);
+void fgv_session_drop_connection(struct fgv_session *session);
+
+/* Programs of the VM that have gone are known to have, from here on. */
+void fgv_sessions_look_at_connections(struct fgv_sessions *sessions, const struct fgv_vm *vm);
+
+/* What its process says until it serves its guest is heard. */
+void fgv_session_watch_control(struct fgv_session *session);
+
+/*
+ * Its places with the schedulers of the engines are given up; *@use: of the engine that computes,
+ * but for why the process was killed.
+ */
+void fgv_session_detach_share(struct fgv_session *session, struct fgv_gpusched_stats *use);
+
+#endif
