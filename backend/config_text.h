@@ -45,7 +45,7 @@ int fgv_config_text_gpu(const char *text, struct fgv_gpu_choice *choice);
 /* The name of a user, or a number: -ENOENT where no user has that name. */
 int fgv_config_text_user(const char *text, uid_t *uid);
 
-/* "1900000000-1900065535", or "none"; no range has 0, or what is no user's number. */
+/* "1900000000-1900065535", or "none"; no range has 0, or what is not a user's number. */
 int fgv_config_text_uids(const char *text, struct fgv_config_uids *uids);
 
 /* Whether @text may be the name of a VM. */

@@ -108,7 +108,7 @@ static int read_duration(const struct fgv_config_reader *reader, const struct fg
 						"must be a duration: a string as \"6ms\"");
 	if (fgv_config_text_duration(text, &ns) == -EINVAL)
 		return fgv_config_values_refuse(reader, setting, key->name,
-						"\"%s\" is no duration: digits, then us, ms or s",
+						"\"%s\" is not a duration: digits, then us, ms or s",
 						text);
 	ret = check_range(reader, key, setting, ns);
 	if (!ret)
@@ -129,7 +129,7 @@ static int read_share(const struct fgv_config_reader *reader, const struct fgv_c
 	if (fgv_config_text_share(text, &share))
 		return fgv_config_values_refuse(
 			reader, setting, key->name,
-			"\"%s\" is no share: 0%% to 100%%, with at most four decimals", text);
+			"\"%s\" is not a share: 0%% to 100%%, with at most four decimals", text);
 	ret = check_range(reader, key, setting, share);
 	if (!ret)
 		*value = share;
@@ -308,7 +308,7 @@ static int read_user(const struct fgv_config_reader *reader, const struct fgv_co
 
 		if (number < 0 || number >= UINT32_MAX)
 			return fgv_config_values_refuse(reader, setting, key->name,
-							"%lld is no user's number", number);
+							"%lld is not a user's number", number);
 		*uid = (uid_t)number;
 		return 0;
 	}
@@ -321,7 +321,7 @@ static int read_user(const struct fgv_config_reader *reader, const struct fgv_co
 						"no user is called \"%s\"", text);
 	if (ret)
 		return fgv_config_values_refuse(reader, setting, key->name,
-						"%s is no user's number", text);
+						"%s is not a user's number", text);
 	return 0;
 }
 

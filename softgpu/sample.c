@@ -117,12 +117,19 @@ static struct span find_span(const struct texture *texture, unsigned dim, float 
 	return span;
 }
 
+/* Not by _Float16, which not every compiler has for these processors. */
 static float half_to_float(uint16_t bits)
 {
-	_Float16 half;
+	uint32_t word = (uint32_t)(bits & 0x7fff) << 13;
+	bool is_finite = (bits & 0x7c00) != 0x7c00;
+	float value;
 
-	memcpy(&half, &bits, sizeof(half));
-	return (float)half;
+	if (!is_finite)
+		word |= 0x7f800000;
+	memcpy(&value, &word, sizeof(value));
+	if (is_finite)
+		value *= 0x1p112f; /* exponents count from 127, not from 15 */
+	return bits & 0x8000 ? -value : value;
 }
 
 static float from_srgb(float x)

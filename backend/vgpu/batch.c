@@ -220,7 +220,8 @@ static void keep(struct fgv_session *session, const struct fgv_batch_asked *aske
 	launch->param_count = asked->param_count;
 	if (!asked->param_count)
 		return;
-	memcpy(launch->args, asked->args, asked->args_len);
+	if (asked->args_len)
+		memcpy(launch->args, asked->args, asked->args_len);
 	for (uint32_t i = 0; i < asked->param_count; i++)
 		launch->offsets[i] =
 			(uint16_t)((uint8_t *)session->params[i] - (uint8_t *)asked->args);

@@ -216,7 +216,8 @@ bool fgv_batch_follow(struct fgv_session *session, const struct fgv_batch_asked 
 		return false;
 	kept = &batch->followed->row->kept[batch->at];
 	if (!fgv_batch_same_shape(&kept->shape, &asked->shape) ||
-	    (memcmp(kept->args, asked->args, asked->args_len) && !take_args(session, asked))) {
+	    (asked->args_len && memcmp(kept->args, asked->args, asked->args_len) &&
+	     !take_args(session, asked))) {
 		fgv_batch_unfollow(session);
 		return false;
 	}
