@@ -280,7 +280,8 @@ CUresult fgv_batch_launch(struct fgv_session *session, const struct fgv_object *
 	struct fgv_batch *batch = &session->batch;
 	struct fgv_batch_asked asked;
 
-	if (!can_chain(session, function)) {
+	/* A kernel of a graph has a priority of its own, whatever stream the graph is launched in. */
+	if (!can_chain(session, function) || (of && of->is_urgent)) {
 		fgv_batch_flush(session);
 		return session->gpu->ops->launch(session->gpu, function->function.gpu, grid, block,
 						 shared_bytes, stream, session->params);

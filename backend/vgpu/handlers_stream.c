@@ -16,11 +16,13 @@ static CUresult make_stream(struct fgv_session *session, struct fgv_object *obje
 	struct fgv_gpu *gpu = session->gpu;
 	CUresult status = gpu->ops->stream_create(gpu, flags, priority, &object->stream);
 
-	if (status != CUDA_SUCCESS)
+	if (status != CUDA_SUCCESS) {
 		fgv_session_abandon(session, object);
-	else
-		object->is_blocking = !(flags & CU_STREAM_NON_BLOCKING);
-	return status;
+		return status;
+	}
+	object->is_blocking = !(flags & CU_STREAM_NON_BLOCKING);
+	object->is_urgent = priority < 0;
+	return CUDA_SUCCESS;
 }
 
 static CUresult make_event(struct fgv_session *session, struct fgv_object *object, uint32_t flags)

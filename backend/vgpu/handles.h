@@ -69,6 +69,7 @@ struct fgv_object {
 	};
 	bool is_own;	  /* its handle is the guest's own */
 	bool is_blocking; /* a stream that waits for the legacy one */
+	bool is_urgent;	  /* a stream with a priority of its own */
 	uint64_t ends_ns; /* of a stream, its work; of an event, what it was recorded behind
 			     (overlap.h) */
 	/* Of a stream, its last work; of an event, what it was recorded behind (engines.h). */

@@ -210,6 +210,11 @@ void driver_set_ends(unsigned stream, uint64_t ns)
 	streams[stream].ends_ns = ns;
 }
 
+void driver_make_urgent(unsigned stream)
+{
+	streams[stream].is_urgent = true;
+}
+
 /* --- Asking and comparing -------------------------------------------------------------- */
 
 void driver_put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed)

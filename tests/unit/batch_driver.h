@@ -33,6 +33,8 @@ void driver_teardown(void);
 struct fgv_gpu_stream *driver_stream(unsigned number);
 /* The work of a stream, but not of the legacy one, is expected to take so long. */
 void driver_set_ends(unsigned stream, uint64_t ns);
+/* Until the end of the test. */
+void driver_make_urgent(unsigned stream);
 
 /* Launches, and notes what should come of it. The same seed makes the same arguments. */
 void driver_put(unsigned function, unsigned stream, uint32_t grid, uint8_t seed);

@@ -58,6 +58,15 @@ START_TEST(off_means_one_by_one)
 }
 END_TEST
 
+/* A graph's kernels would have the usual priority. */
+START_TEST(urgent_streams_go_one_by_one)
+{
+	driver_make_urgent(1);
+	put_many(10, 1);
+	ck_assert_uint_eq(driver.graphs + driver.launched_graphs, 0);
+}
+END_TEST
+
 START_TEST(what_goes_is_forgotten)
 {
 	put_many(10, 1);
@@ -138,6 +147,7 @@ static Suite *suite(void)
 	tcase_add_test(t, an_idle_gpu_gets_the_first_at_once);
 	tcase_add_test(t, long_queues_become_graphs);
 	tcase_add_test(t, off_means_one_by_one);
+	tcase_add_test(t, urgent_streams_go_one_by_one);
 	tcase_add_test(t, what_goes_is_forgotten);
 	tcase_add_loop_test(t, any_sequence, 0, 3);
 	tcase_add_test(t, a_driver_that_cannot);
