@@ -60,9 +60,9 @@ static bool is_load(uint16_t op)
 bool fgv_errands_fit_load(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
+	uint64_t most_ns = gate->slice_ns - gate->slice_ns / BEGINNING;
 
-	if (gate->room_ns >= session->errands.load_ns ||
-	    gate->room_ns >= gate->slice_ns - gate->slice_ns / BEGINNING)
+	if (gate->is_held || fgv_gate_left_ns(gate) >= fgv_min_u64(session->errands.load_ns, most_ns))
 		return true;
 	fgv_gate_end_turn(gate);
 	gate->blocked = true;

@@ -127,6 +127,9 @@ static inline bool fgv_gate_is_alone(const struct fgv_gate *gate)
 	       __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_RELAXED) == FGV_GRANT_NO_LIMIT;
 }
 
+/* What is left of the turn, however much more there may be on the GPU at once. */
+uint64_t fgv_gate_left_ns(const struct fgv_gate *gate);
+
 /* What waits does not fit into the rest of the turn: it is given back once its work is done. */
 static inline void fgv_gate_end_turn(struct fgv_gate *gate)
 {

@@ -136,6 +136,15 @@ static bool is_idle(const struct fgv_session *session, struct fgv_gate *gate, ui
 	return now_ns - gate->free_ns >= gate->idle_ns + (gate->woke ? WAKE_NS : 0);
 }
 
+uint64_t fgv_gate_left_ns(const struct fgv_gate *gate)
+{
+	bool is_by_clock = gate->grant->flags & FGV_GRANT_UNDRAINED;
+	uint64_t now_ns = fgv_now_ns();
+	uint64_t at_ns = is_by_clock ? now_ns : fgv_gate_used_until(gate, now_ns);
+
+	return gate->limit_ns > at_ns ? gate->limit_ns - at_ns : 0;
+}
+
 /* While it has the grant: how much more there may be on the GPU, and whether it was enough. */
 static int hold(struct fgv_session *session, struct fgv_gate *gate)
 {

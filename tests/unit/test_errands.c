@@ -267,16 +267,17 @@ START_TEST(a_load_keeps_to_the_turn)
 	gate->grant = &grant;
 	gate->slice_ns = 6000000;
 	session.errands.load_ns = 3000000;
-	gate->room_ns = 3000000;
+	gate->room_ns = 1;
+	gate->limit_ns = 3000000;
 	ck_assert(fgv_errands_admit(&session, FGV_OP_MODULE_LOAD));
-	gate->room_ns = 2999999;
+	gate->limit_ns = 2999999;
 	ck_assert(fgv_errands_admit(&session, FGV_OP_MEM_ALLOC));
 	ck_assert(!gate->over && !gate->blocked);
 	ck_assert(!fgv_errands_admit(&session, FGV_OP_MODULE_LOAD_PLACED));
 	ck_assert(gate->over && gate->blocked);
 	ck_assert_uint_eq(gate->room_ns, 0);
 	session.errands.load_ns = 60000000;
-	gate->room_ns = 5900000;
+	gate->limit_ns = 5900000;
 	ck_assert(fgv_errands_fit_load(&session));
 }
 END_TEST
