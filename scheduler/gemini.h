@@ -1,5 +1,5 @@
 /*
- * What the files of the policy `gemini` share: its structures, and the clocks that say who is
+ * What the files of the policy `gemini` share: its structures, and the clocks that say which VM is
  * behind a request or ahead of a limit (gemini_clock.c). The policy is in policy_gemini.c.
  */
 #ifndef FGV_SCHEDULER_GEMINI_H

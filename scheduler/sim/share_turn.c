@@ -1,5 +1,5 @@
 /*
- * Turns: who holds a domain's grant, how its slice ends, and who is on the GPU meanwhile. A
+ * Turns: the holder of a domain's grant, how its slice ends, and what is on the GPU meanwhile. A
  * slice that ends by holding goes as docs/design/0019-holding.md says: the next session is let
  * go first, then the one before is held, and in between the GPU serves both by halves.
  */

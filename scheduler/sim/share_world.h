@@ -1,6 +1,6 @@
 /*
  * The parts of a run (share.h): seats, which are a VM's session at one scheduler, their streams
- * (share_stream.c), and who is on the GPU (share_turn.c).
+ * (share_stream.c), and what is on the GPU (share_turn.c).
  */
 #ifndef FGV_SCHEDULER_SIM_SHARE_WORLD_H
 #define FGV_SCHEDULER_SIM_SHARE_WORLD_H
