@@ -117,16 +117,31 @@ static void end(void)
 	ck_assert_int_eq(holds[1].forgotten, 1);
 }
 
+/*
+ * Waits for a turn of `two` in which `one` is held. Neither gives back, so the turn is short and
+ * this thread may run late: it comes back with the lock, and the turn lasts until it is given up.
+ */
+static void await_turn_of_two(void)
+{
+	for (;;) {
+		AWAIT(is_held(0));
+		pthread_mutex_lock(&gpusched->lock);
+		if (is_held(0) && fake_state(&two) == FGV_GRANT_BUSY)
+			return;
+		pthread_mutex_unlock(&gpusched->lock);
+	}
+}
+
 /* One that does not give back loses the grant, is held, and gets it again in its turn. */
 START_TEST(taken_and_held)
 {
 	begin(&free_holder);
 	fake_want(&two, true);
-	AWAIT_STATE(&two, BUSY);
-	AWAIT(is_held(0));
+	await_turn_of_two();
 	ck_assert_int_eq(fake_state(&one), FGV_GRANT_NONE);
 	ck_assert_uint_eq(one.grant->is_held, 1);
 	ck_assert(!is_held(1));
+	pthread_mutex_unlock(&gpusched->lock);
 	AWAIT(count_holds(&one) >= 3 && count_holds(&two) >= 3);
 	end();
 }
@@ -223,8 +238,9 @@ START_TEST(in_a_call_while_held)
 	AWAIT(is_held(1));
 	__atomic_store_n(&two.grant->in_call, 1, __ATOMIC_SEQ_CST);
 	fake_ring(&two);
-	AWAIT_STATE(&two, BUSY);
+	await_turn_of_two();
 	ck_assert(!is_held(1));
+	pthread_mutex_unlock(&gpusched->lock);
 	end();
 }
 END_TEST
@@ -267,6 +283,8 @@ START_TEST(hold_fails)
 {
 	begin(&free_holder);
 	holds[0].hold_fails = true;
+	/* It asks for nothing after its turn, so that of `two` lasts. */
+	fake_want(&one, false);
 	fake_want(&two, true);
 	AWAIT_STATE(&two, BUSY);
 	AWAIT(__atomic_load_n(&holds[0].forgotten, __ATOMIC_SEQ_CST));
