@@ -17,9 +17,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "backend/arbiter.h"
 #include "backend/gpu/gpu_ops.h"
-#include "backend/gpusched.h"
+#include "backend/sched/arbiter.h"
+#include "backend/sched/gpusched.h"
 #include "common/log.h"
 #include "common/util.h"
 

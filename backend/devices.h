@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 #include "api/wire.h"
-#include "backend/config.h"
-#include "backend/cosched.h"
+#include "backend/config/config.h"
+#include "backend/sched/cosched.h"
 
 struct fgv_arbiter;
 struct fgv_gpusched;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 #include "api/wire.h"
-#include "backend/config.h"
+#include "backend/config/config.h"
 
 struct fgv_nvml;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backend/hold.h"
+#include "backend/sched/hold.h"
 #include "common/log.h"
 
 #define WHY_LEN 512

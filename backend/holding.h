@@ -7,10 +7,10 @@
 #ifndef FGV_BACKEND_HOLDING_H
 #define FGV_BACKEND_HOLDING_H
 
-#include "backend/channels.h"
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "backend/devices.h"
-#include "backend/gpusched.h"
+#include "backend/sched/channels.h"
+#include "backend/sched/gpusched.h"
 
 /* Of one session, until its process serves it. */
 struct fgv_holding {

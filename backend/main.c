@@ -22,19 +22,18 @@
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-#include "backend/admin.h"
-#include "backend/config.h"
+#include "backend/admin/admin.h"
+#include "backend/config/config.h"
 #include "backend/devices.h"
 #include "backend/doors.h"
+#include "backend/figures.h"
 #include "backend/guard/cgroup.h"
 #include "backend/journal.h"
 #include "backend/loop.h"
-#include "backend/figures.h"
 #include "backend/memwatch.h"
-#include "backend/mps.h"
-#include "backend/mps_keeper.h"
+#include "backend/mps/keeper.h"
+#include "backend/mps/mps.h"
 #include "backend/options.h"
-#include "backend/qmp.h"
 #include "backend/session.h"
 #include "backend/vm.h"
 #include "backend/warm.h"
@@ -42,6 +41,7 @@
 #include "common/util.h"
 #include "qemu-device/herald.h"
 #include "qemu-device/ivshmem.h"
+#include "qemu-device/qmp.h"
 #include "shmring/park.h"
 
 /* After the end was asked for: when sessions get SIGTERM and SIGKILL, and are given up. */

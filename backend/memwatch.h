@@ -13,7 +13,7 @@
 #define FGV_BACKEND_MEMWATCH_H
 
 #include <stdbool.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "backend/devices.h"
 #include "backend/nvml.h"
 #include "backend/session.h"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backend/cosched.h"
 #include "backend/guard/refusals.h"
 #include "backend/journal.h"
-#include "backend/mps.h"
+#include "backend/mps/mps.h"
+#include "backend/sched/cosched.h"
 #include "backend/warm.h"
 #include "common/log.h"
 #include "common/util.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backend/figures.h"
-#include "backend/gpusched.h"
+#include "backend/sched/gpusched.h"
 #include "backend/session.h"
 #include "backend/vm.h"
 #include "common/util.h"

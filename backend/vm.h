@@ -7,12 +7,12 @@
 #ifndef FGV_BACKEND_VM_H
 #define FGV_BACKEND_VM_H
 
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "backend/devices.h"
-#include "backend/gpusched.h"
 #include "backend/guard/peer.h"
 #include "backend/guard/rate.h"
 #include "backend/keeper.h"
+#include "backend/sched/gpusched.h"
 
 struct fgv_vm {
 	const struct fgv_config_vm *config;

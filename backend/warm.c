@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "backend/arbiter.h"
 #include "backend/fds.h"
 #include "backend/loop.h"
-#include "backend/mps.h"
+#include "backend/mps/mps.h"
+#include "backend/sched/arbiter.h"
 #include "backend/spawn.h"
 #include "common/log.h"
 #include "common/util.h"

@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <sys/queue.h>
 #include <sys/types.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "backend/devices.h"
 #include "backend/shared.h"
 #include "backend/warm_plan.h"

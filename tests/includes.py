@@ -23,16 +23,13 @@ ALONE = {("tools/fairgv-region.c", "frontend/client"), ("tools/fairgv-region.c",
          ("backend/main.c", "qemu-device")}
 
 # Modules whose struct is made of others of their folder, which work on all of it in turn.
-WHOLES = {"backend/vgpu/session", "softgpu/internal"}
+WHOLES = {"backend/config/config", "backend/vgpu/session", "softgpu/internal"}
 
 # Other modules that know of each other. Nothing else may.
 CIRCLES = {
     frozenset({"frontend/cuda/graph/exec", "frontend/cuda/graph/exec_host"}):
     "exec_priv.h is the struct, a part of which the host's graph is",
-    frozenset({"backend/" + name for name in (
-        "config", "config_shares", "config_text", "config_values", "devices", "qmp", "vm")}):
-    "a configuration is made of VMs and devices, which are described by it",
-    frozenset({"backend/mps_control", "backend/mps_keeper"}):
+    frozenset({"backend/mps/control", "backend/mps/keeper"}):
     "the keeper is the process that control starts and speaks with",
     frozenset({"qemu-device/link", "qemu-device/slots"}):
     "a link to QEMU has slots, and a slot tells its link",

@@ -2,7 +2,7 @@
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
  * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), tables
  * (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know devices (ctl_cdi.c).
- * The requests and replies are those of backend/admin_reply.h.
+ * The requests and replies are those of backend/admin/reply.h.
  *
  * Whatever fails has said why, in one line, and returns a negative errno or NULL.
  *

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "common/log.h"
 
 #define CDI_VERSION "0.5.0"

@@ -1,5 +1,5 @@
 /*
- * One exchange with the daemon; see ctl.h and backend/admin.h.
+ * One exchange with the daemon; see ctl.h and backend/admin/admin.h.
  */
 #include "tools/ctl.h"
 

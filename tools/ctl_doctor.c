@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "common/util.h"
 
 enum verdict { FINE, HINT, WRONG };

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include "backend/config_text.h"
+#include "backend/config/text.h"
 
 static uint64_t number(const json_t *object, const char *key)
 {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backend/config.h"
-#include "backend/config_text.h"
+#include "backend/config/config.h"
+#include "backend/config/text.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/util.h"

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 
 #define LOG_OPTIONS 4
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "backend/gpu/placed.h"
 
 /* The compiler's messages go to @log; the driver wants the values of options as pointers. */

@@ -7,7 +7,7 @@
 #include "backend/gpu/cuda_internal.h"
 
 #include <stdio.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "common/util.h"
 
 void fgv_cuda_note_image(struct cuda *cuda, const void *image, size_t len)

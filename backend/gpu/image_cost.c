@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "backend/gpu/placed.h"
 #include "backend/gpu/ptx_bytes.h"
 #include "common/util.h"

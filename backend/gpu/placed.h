@@ -5,7 +5,7 @@
 #ifndef FGV_BACKEND_GPU_PLACED_H
 #define FGV_BACKEND_GPU_PLACED_H
 
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "backend/gpu/gpu_ops.h"
 
 /*

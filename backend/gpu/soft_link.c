@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 
 /* Writes @input to @to, or nowhere where that is NULL; its length as containers, 0: it is none. */
 static size_t put(uint8_t *to, const struct fgv_gpu_link_input *input)

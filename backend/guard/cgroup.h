@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 
 struct fgv_cgroups {
 	char base[PATH_MAX]; /* "": there are none */

@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "backend/rm.h"
+#include "backend/sched/rm.h"
 
 #define OBJECTS_MAX 256
 

@@ -1,6 +1,6 @@
 /*
  * Learns by what this process's kernels can be held: the channels that NVIDIA's driver makes, with
- * the numbers of the resource manager (backend/channels.h). This program has a function ioctl() of
+ * the numbers of the resource manager (backend/sched/channels.h). This program has a function ioctl() of
  * its own, which the driver's libraries call; it passes everything on, and looks at what was made.
  *
  * Threads: any.
@@ -8,7 +8,7 @@
 #ifndef FGV_VGPU_CHANNELS_H
 #define FGV_VGPU_CHANNELS_H
 
-#include "backend/channels.h"
+#include "backend/sched/channels.h"
 
 /*
  * What has been learnt so far. Returns the open file that made them, which stays the driver's; -1:

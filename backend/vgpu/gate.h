@@ -1,6 +1,6 @@
 /*
  * The gate through which the work of a session gets to an engine of the GPU: it opens with that
- * engine's grant (backend/grant.h) and closes before the slice is used up. It measures what the
+ * engine's grant (backend/sched/grant.h) and closes before the slice is used up. It measures what the
  * session uses. engines.h says which gate a request has to pass; where engines are not granted by
  * themselves there is one, for all work.
  *
@@ -12,7 +12,7 @@
  * would be done before what is there already, in another stream or by another engine, fits
  * at any time while the gate is open.
  *
- * A session that can be held (backend/hold.h) may find its grant taken, with its work in the
+ * A session that can be held (backend/sched/hold.h) may find its grant taken, with its work in the
  * middle. While it is held kernels are let through as when it is alone: they wait on the GPU, and
  * its next turn begins with work at hand.
  *
@@ -26,7 +26,7 @@
 
 #include "api/host.h"
 #include "backend/gpu/gpu_ops.h"
-#include "backend/grant.h"
+#include "backend/sched/grant.h"
 #include "backend/shared.h"
 #include "backend/vgpu/engine.h"
 #include "backend/vgpu/forecast.h"

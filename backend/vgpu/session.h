@@ -8,12 +8,12 @@
 #define FGV_VGPU_SESSION_H
 
 #include "api/gpu_host.h"
-#include "backend/arbiter.h"
+#include "backend/sched/arbiter.h"
 #include "backend/shared.h"
 #include "backend/vgpu/batch.h"
 #include "backend/vgpu/console.h"
-#include "backend/vgpu/errands.h"
 #include "backend/vgpu/engines.h"
+#include "backend/vgpu/errands.h"
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/images/images.h"
@@ -23,8 +23,8 @@
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
 #include "backend/vgpu/sandbox/sandbox.h"
-#include "backend/vgpu/vmem.h"
 #include "backend/vgpu/stall.h"
+#include "backend/vgpu/vmem.h"
 #include "backend/vgpu/waits.h"
 #include "shmring/lanes.h"
 

@@ -1,7 +1,7 @@
 /* A configuration: it is taken, or refused with a reason. */
 #include <stdlib.h>
 #include <string.h>
-#include "backend/config.h"
+#include "backend/config/config.h"
 #include "tests/fuzz/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -2,7 +2,7 @@
  * Images of a guest's, as the host reads them before the driver does: fat binaries, and what is not.
  */
 #include <stdlib.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "common/fatbin.h"
 #include "tests/fuzz/target.h"
 

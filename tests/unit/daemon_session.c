@@ -33,8 +33,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "backend/grant.h"
-#include "backend/arbiter.h"
+#include "backend/sched/arbiter.h"
+#include "backend/sched/grant.h"
 #include "backend/shared.h"
 #include "shmring/park.h"
 #include "shmring/window.h"

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 
 struct fatbin {
 	uint8_t *bytes;

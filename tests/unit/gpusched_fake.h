@@ -8,7 +8,7 @@
 
 #include <check.h>
 #include <unistd.h>
-#include "backend/gpusched_priv.h"
+#include "backend/sched/gpusched_priv.h"
 #include "common/util.h"
 
 #define SLICE_NS       (200 * FGV_NS_PER_US)

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "backend/admin.h"
+#include "backend/admin/admin.h"
 #include "tests/unit/admin_client.h"
 
 #define GLOBAL	 "gpu = \"soft\"; window = \"8M\"; lanes = 4;\n"

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include "backend/cosched_proc.h"
+#include "backend/sched/cosched_proc.h"
 #include "shmring/park.h"
 #include "tests/unit/cosched_child.h"
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include "backend/arbiter.h"
+#include "backend/sched/arbiter.h"
 #include "shmring/park.h"
 #include "softgpu/internal.h"
 #include "tests/unit/gpusched_fake.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "backend/hold.h"
-#include "backend/rm.h"
+#include "backend/sched/hold.h"
+#include "backend/sched/rm.h"
 #include "backend/vgpu/channels.h"
 
 #define CLIENT	  0xc1d00007u

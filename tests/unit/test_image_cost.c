@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/fatbin.h"
+#include "backend/gpu/fatbin.h"
 #include "backend/gpu/image_cost.h"
 #include "backend/gpu/ptx_bytes.h"
 #include "tests/unit/fatbin_build.h"

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "backend/mps.h"
-#include "backend/mps_keeper.h"
+#include "backend/mps/keeper.h"
+#include "backend/mps/mps.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "tests/unit/daemon_harness.h"

@@ -14,9 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "backend/loop.h"
-#include "backend/qmp.h"
 #include "backend/vm.h"
 #include "common/util.h"
+#include "qemu-device/qmp.h"
 
 #define GREETING "{\"QMP\": {\"version\": {\"qemu\": {\"major\": 7}}, \"capabilities\": []}}\r\n"
 #define EVENT	 "{\"timestamp\": {\"seconds\": 1}, \"event\": \"RESUME\"}\r\n"

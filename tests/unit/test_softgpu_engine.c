@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/arbiter.h"
+#include "backend/sched/arbiter.h"
 #include "common/util.h"
 #include "softgpu/internal.h"
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "api/gpu_wire.h"
-#include "backend/arbiter.h"
-#include "backend/grant.h"
+#include "backend/sched/arbiter.h"
+#include "backend/sched/grant.h"
 #include "backend/shared.h"
 #include "shmring/heap.h"
 #include "shmring/ring.h"

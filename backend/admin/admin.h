@@ -1,0 +1,58 @@
+/*
+ * The administrator's socket, which fairgvctl(1) asks: what the VMs and their sessions
+ * have used, and changes of a VM's weight.
+ *
+ * A connection is one exchange: a JSON object and a newline (or the end of what the client
+ * sends), a JSON object and a newline back, and it is closed. The requests and replies are
+ * those of reply.h. Only root and the daemon's own user are served; they, too, may be
+ * slow, so nothing here waits for a client, and none keeps its connection for long.
+ *
+ * Threads: the daemon's main one.
+ */
+#ifndef FGV_BACKEND_ADMIN_ADMIN_H
+#define FGV_BACKEND_ADMIN_ADMIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include "backend/admin/reply.h"
+#include "backend/loop.h"
+
+#define FGV_ADMIN_TIMEOUT_MS  5000 /* for the request, and again for taking the reply */
+#define FGV_ADMIN_REQUEST_MAX 16384
+#define FGV_ADMIN_CLIENTS_MAX 32 /* more wait to be accepted */
+
+struct fgv_admin_client;
+TAILQ_HEAD(fgv_admin_clients, fgv_admin_client);
+
+struct fgv_admin {
+	struct fgv_watch watch; /* the listening socket; first, so that its address is ours */
+	int loop;
+	struct fgv_admin_scope scope;
+
+	const char *path;
+	struct stat socket_file; /* as it was made, to remove that one only */
+
+	struct fgv_admin_clients clients; /* the one whose time ends first is first */
+	unsigned client_count;
+	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
+	bool starved;		  /* that is in the log */
+};
+
+/*
+ * Listens at @path, which lives as long as @admin, as what @scope points to does. On failure
+ * a negative errno, and @why says what is wrong.
+ */
+int fgv_admin_init(struct fgv_admin *admin, int loop, const char *path,
+		   const struct fgv_admin_scope *scope, char *why, size_t why_len);
+
+/* Drops the clients, closes the socket and removes its file. */
+void fgv_admin_fini(struct fgv_admin *admin);
+
+/* When fgv_admin_tick() is next due (fgv_now_ns()); 0: not at all. */
+uint64_t fgv_admin_deadline_ns(const struct fgv_admin *admin);
+/* Ends connections that took too long, and accepts again where that was stopped. */
+void fgv_admin_tick(struct fgv_admin *admin);
+
+#endif

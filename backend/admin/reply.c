@@ -1,0 +1,450 @@
+/*
+ * The administrator's requests and what is answered; see reply.h. Values are made
+ * with jansson, which gives NULL where memory is short, and passes a NULL that it is given on.
+ */
+#define _GNU_SOURCE /* struct ucred */
+#include "backend/admin/reply.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/admin/set.h"
+#include "backend/config/config.h"
+#include "backend/sched/gpusched.h"
+#include "common/log.h"
+#include "common/util.h"
+
+/* --- Values ------------------------------------------------------------------ */
+
+/* A process that writes nonsense into its account must not make it negative. */
+static json_int_t integer(uint64_t value)
+{
+	return (json_int_t)fgv_min_u64(value, INT64_MAX);
+}
+
+/* JSON is UTF-8; what a program calls itself may be any bytes, most of them it may keep. */
+static json_t *string(const char *text)
+{
+	json_t *value = json_string(text);
+	char *copy;
+
+	if (value)
+		return value;
+	copy = strdup(text);
+	for (char *at = copy; at && *at; at++) {
+		if ((unsigned char)*at > 127)
+			*at = '?';
+	}
+	value = copy ? json_string(copy) : NULL;
+	free(copy);
+	return value;
+}
+
+/* A reply as one line. Takes @reply over. */
+static char *line_of(json_t *reply)
+{
+	char *text = json_dumps(reply, JSON_COMPACT);
+	char *line = text ? realloc(text, strlen(text) + 2) : NULL;
+
+	json_decref(reply);
+	if (!line) {
+		free(text);
+		return NULL;
+	}
+	return strcat(line, "\n");
+}
+
+static json_t *refuse_with(const char *format, va_list args)
+{
+	char why[256];
+
+	vsnprintf(why, sizeof(why), format, args);
+	fgv_log_flatten(why);
+	return json_pack("{s:o}", "error", string(why));
+}
+
+__attribute__((format(printf, 1, 2))) static json_t *refuse(const char *format, ...)
+{
+	json_t *reply;
+	va_list args;
+
+	va_start(args, format);
+	reply = refuse_with(format, args);
+	va_end(args);
+	return reply;
+}
+
+char *fgv_admin_refusal(const char *format, ...)
+{
+	json_t *reply;
+	va_list args;
+
+	va_start(args, format);
+	reply = refuse_with(format, args);
+	va_end(args);
+	return line_of(reply);
+}
+
+/* --- Reports ----------------------------------------------------------------- */
+
+/* [[edge, count], ...] of the buckets that hold something; the last has no upper edge. */
+static json_t *histogram(const struct fgv_hist *hist)
+{
+	json_t *buckets = json_array();
+	int err = 0;
+
+	for (unsigned i = 0; buckets && i < FGV_HIST_BUCKETS; i++) {
+		uint64_t edge_ns = fgv_hist_edge_ns(i);
+		json_t *edge;
+
+		if (!hist->bucket[i])
+			continue;
+		edge = edge_ns == UINT64_MAX ? json_null() : json_integer(integer(edge_ns));
+		err |= json_array_append_new(buckets,
+					     json_pack("[o, I]", edge, integer(hist->bucket[i])));
+	}
+	if (!err)
+		return buckets;
+	json_decref(buckets);
+	return NULL;
+}
+
+static json_t *wait_of(const struct fgv_hist *hist)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "count", integer(hist->count), "sum_ns",
+			 integer(hist->sum_ns), "p50_ns", integer(fgv_hist_quantile_ns(hist, 500)),
+			 "p99_ns", integer(fgv_hist_quantile_ns(hist, 990)), "max_ns",
+			 integer(hist->max_ns), "histogram", histogram(hist));
+}
+
+/* Adds to @object what a session or a VM has used. */
+static int add_figures(json_t *object, const struct fgv_account *account,
+		       const struct fgv_gpusched_stats *stats)
+{
+	const struct fgv_sched_stats *sched = &stats->sched;
+	json_t *figures = json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+		"s:I, s:I,"
+		" s:o}",
+		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
+		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
+		integer(stats->stalls), "sync_calls", integer(stats->sync_calls), "favoured",
+		integer(stats->favoured), "holds", integer(stats->holds), "requests",
+		integer(account->requests), "round_trips", integer(account->round_trips),
+		"launches", integer(account->launches), "batched", integer(account->batched),
+		"repeated", integer(account->repeated), "changed", integer(account->changed),
+		"graphs", integer(account->graphs), "doorbells_rung",
+		integer(account->doorbells_rung), "doorbells_received",
+		integer(account->doorbells_received), "memory_bytes",
+		integer(account->memory_bytes), "wait", wait_of(&sched->wait));
+
+	return figures ? json_object_update_new(object, figures) : -1;
+}
+
+/* The same of the engines that copy, where they are granted by themselves. */
+static int add_copying(json_t *object, const struct fgv_vm *vm)
+{
+	static const char *const names[FGV_COPY_ENGINES] = {"copy_in", "copy_out"};
+	struct fgv_gpusched_stats stats;
+	int err = 0;
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !err; i++) {
+		if (!fgv_vm_copying_stats(vm, i, &stats))
+			continue;
+		err = json_object_set_new(object, names[i],
+					  json_pack("{s:I, s:I, s:o}", "gpu_ns",
+						    integer(stats.sched.gpu_ns), "grants",
+						    integer(stats.sched.grants), "wait",
+						    wait_of(&stats.sched.wait)));
+	}
+	return err;
+}
+
+static const char *state_name(const struct fgv_gpusched_stats *stats)
+{
+	if (stats->holding)
+		return "holding";
+	return stats->waiting ? "waiting" : "idle";
+}
+
+static json_t *session_of(const struct fgv_session *session, bool figures)
+{
+	struct fgv_session_view view;
+	json_t *object;
+
+	fgv_session_look(session, &view);
+	object = json_pack("{s:I, s:o, s:I, s:I, s:I, s:s, s:b}", "number", integer(view.number),
+			   "program", string(view.program), "pid", (json_int_t)view.pid, "vgpu_pid",
+			   (json_int_t)view.vgpu_pid, "uid", (json_int_t)view.uid, "state",
+			   state_name(&view.stats), "interactive", view.stats.interactive);
+	if (!object || !figures || !add_figures(object, &view.account, &view.stats))
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* The sessions of @vm, the oldest first. */
+static json_t *sessions_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm,
+			   bool figures)
+{
+	const struct fgv_session *session = NULL;
+	json_t *array = json_array();
+	int err = 0;
+
+	while (array && (session = fgv_sessions_next(scope->sessions, session))) {
+		if (fgv_session_vm(session) == vm)
+			err |= json_array_insert_new(array, 0, session_of(session, figures));
+	}
+	if (!err)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
+static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm, bool figures)
+{
+	json_t *sessions = sessions_of(scope, vm, figures);
+	struct fgv_sched_shares shares;
+	struct fgv_account account;
+	json_t *object;
+	int err;
+
+	fgv_gpusched_shares(vm->vgpu, &shares);
+	object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
+			   integer(fgv_gpusched_weight(vm->vgpu)), "request_ppm",
+			   integer(shares.request), "limit_ppm", integer(shares.limit), "slo_ns",
+			   integer(shares.bound_ns), "device", integer(vm->config->device));
+	err = object ? 0 : -1;
+	fgv_vm_usage(vm, &account);
+	err |= json_object_set_new(object, "memory_bytes",
+				   json_integer(integer(account.memory_bytes)));
+	err |= json_object_set_new(object, "memory_limit_bytes",
+				   vm->config->memory_bytes == FGV_CONFIG_NO_LIMIT
+					   ? json_null()
+					   : json_integer(integer(vm->config->memory_bytes)));
+	/* A VM that has none says nothing of it. */
+	if (vm->config->ivshmem)
+		err |= json_object_set_new(object, "qemu_pid",
+					   vm->qemu_pid ? json_integer(vm->qemu_pid) : json_null());
+	if (!err && figures) {
+		struct fgv_gpusched_stats stats;
+
+		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
+		err |= add_figures(object, &account, &stats);
+		err |= add_copying(object, vm);
+		err |= json_object_set_new(object, "starved",
+					   json_integer(integer(stats.sched.starved)));
+	}
+	err |= json_object_set_new(object, "sessions", sessions);
+	if (!err)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* A GPU, with the sums over its VMs that a VM's share is a part of. */
+static json_t *gpu_of(const struct fgv_admin_scope *scope, size_t device)
+{
+	const struct fgv_device *gpu = &scope->devices->list[device];
+	uint64_t gpu_ns = 0, weight = 0;
+
+	for (size_t i = 0; i < scope->vm_count; i++) {
+		const struct fgv_vm *vm = &scope->vms[i];
+		struct fgv_gpusched_stats stats;
+
+		if (vm->config->device != device)
+			continue;
+		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
+		gpu_ns += stats.sched.gpu_ns;
+		weight += fgv_gpusched_weight(vm->vgpu);
+	}
+	return json_pack("{s:I, s:o, s:s, s:I, s:I, s:I, s:I}", "device", integer(device), "name",
+			 string(gpu->name), "policy", fgv_gpusched_policy(gpu->sched), "warm",
+			 integer(fgv_warm_ready(scope->warm, (unsigned)device)), "weight",
+			 integer(weight), "gpu_ns", integer(gpu_ns), "memory_bytes",
+			 integer(gpu->info.memory_bytes));
+}
+
+static bool is_wanted(const json_t *names, const char *name)
+{
+	size_t i;
+	json_t *wanted;
+
+	json_array_foreach(names, i, wanted)
+	{
+		if (!strcmp(json_string_value(wanted), name))
+			return true;
+	}
+	return !names;
+}
+
+/* @names: of the VMs to report on, all of which there are; NULL: every one. */
+static json_t *report(const struct fgv_admin_scope *scope, const json_t *names, bool figures)
+{
+	json_t *gpus = json_array(), *vms = json_array();
+	int err = 0;
+
+	for (size_t i = 0; i < scope->vm_count; i++) {
+		if (is_wanted(names, scope->vms[i].config->name))
+			err |= json_array_append_new(vms, vm_of(scope, &scope->vms[i], figures));
+	}
+	for (size_t i = 0; i < scope->devices->count; i++)
+		err |= json_array_append_new(gpus, gpu_of(scope, i));
+	if (!err)
+		return json_pack("{s:I, s:o, s:o}", "time_ns", integer(fgv_now_ns()), "gpus", gpus,
+				 "vms", vms);
+	json_decref(gpus);
+	json_decref(vms);
+	return NULL;
+}
+
+/* --- Requests ---------------------------------------------------------------- */
+
+static struct fgv_vm *find_vm(const struct fgv_admin_scope *scope, const char *name)
+{
+	for (size_t i = 0; i < scope->vm_count; i++) {
+		if (!strcmp(scope->vms[i].config->name, name))
+			return &scope->vms[i];
+	}
+	return NULL;
+}
+
+static json_t *refuse_vm(const char *name)
+{
+	return refuse("there is no VM called \"%.*s\"", FGV_NAME_MAX, name);
+}
+
+/* NULL, or the refusal of a key that is none of @known, which ends with NULL. */
+static json_t *check_keys(const json_t *request, const char *const *known)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)request, key, value)
+	{
+		const char *const *at = known;
+
+		while (*at && strcmp(*at, key) != 0)
+			at++;
+		if (!*at)
+			return refuse("this request has no key \"%.32s\"", key);
+	}
+	return NULL;
+}
+
+static json_t *do_list(const struct fgv_admin_scope *scope, const json_t *request,
+		       const struct ucred *peer)
+{
+	static const char *const keys[] = {"request", NULL};
+	json_t *refused = check_keys(request, keys);
+
+	(void)peer;
+	return refused ? refused : report(scope, NULL, false);
+}
+
+static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *request,
+		       const struct ucred *peer)
+{
+	static const char *const keys[] = {"request", "vms", NULL};
+	const json_t *names = json_object_get(request, "vms");
+	json_t *refused = check_keys(request, keys);
+	json_t *name;
+	size_t i;
+
+	(void)peer;
+	if (refused)
+		return refused;
+	if (names && !json_is_array(names))
+		return refuse("\"vms\" is a list of names");
+	json_array_foreach(names, i, name)
+	{
+		if (!json_is_string(name))
+			return refuse("\"vms\" is a list of names");
+		if (!find_vm(scope, json_string_value(name)))
+			return refuse_vm(json_string_value(name));
+	}
+	return report(scope, names, true);
+}
+
+static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request,
+		      const struct ucred *peer)
+{
+	static const char *const keys[] = {"request",	"vm",	  "weight", "request_ppm",
+					   "limit_ppm", "slo_ns", NULL};
+	const char *name = json_string_value(json_object_get(request, "vm"));
+	json_t *refused = check_keys(request, keys);
+	char why[128] = "";
+	json_t *reply;
+	struct fgv_vm *vm;
+
+	if (refused)
+		return refused;
+	if (!name)
+		return refuse("\"vm\", the name of a VM, is missing");
+	vm = find_vm(scope, name);
+	if (!vm)
+		return refuse_vm(name);
+	reply = fgv_admin_set(vm, request, peer, why, sizeof(why));
+	return *why ? refuse("%s", why) : reply;
+}
+
+static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request,
+		      const struct ucred *peer)
+{
+	static const char *const keys[] = {"request", "session", NULL};
+	const json_t *value = json_object_get(request, "session");
+	json_int_t number = json_integer_value(value);
+	json_t *refused = check_keys(request, keys);
+	struct fgv_session *session = NULL;
+
+	if (refused)
+		return refused;
+	if (!json_is_integer(value))
+		return refuse("\"session\", the number of a session, is missing");
+	if (number > 0 && number <= UINT32_MAX)
+		session = fgv_sessions_find(scope->sessions, (uint32_t)number);
+	if (!session)
+		return refuse("there is no session %" JSON_INTEGER_FORMAT, number);
+	fgv_info("session %u: is ended by process %d of user %u", (unsigned)number, (int)peer->pid,
+		 (unsigned)peer->uid);
+	fgv_session_end(session, "the host's administrator has ended it");
+	return json_pack("{s:I, s:s}", "session", number, "vm",
+			 fgv_session_vm(session)->config->name);
+}
+
+static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *request,
+			const struct ucred *peer)
+{
+	static const struct {
+		const char *name;
+		json_t *(*perform)(const struct fgv_admin_scope *, const json_t *,
+				   const struct ucred *);
+	} requests[] = {{"list", do_list}, {"stat", do_stat}, {"set", do_set}, {"end", do_end}};
+	const char *name = json_string_value(json_object_get(request, "request"));
+
+	if (!name)
+		return refuse("a request is an object with the key \"request\"");
+	for (size_t i = 0; i < FGV_ARRAY_LEN(requests); i++) {
+		if (!strcmp(requests[i].name, name))
+			return requests[i].perform(scope, request, peer);
+	}
+	return refuse("there is no request \"%.32s\"", name);
+}
+
+char *fgv_admin_reply(const struct fgv_admin_scope *scope, const char *request, size_t len,
+		      const struct ucred *peer)
+{
+	json_error_t error;
+	json_t *root = json_loadb(request, len, JSON_REJECT_DUPLICATES, &error);
+	char *reply;
+
+	if (!root)
+		return fgv_admin_refusal("the request is not JSON: %s", error.text);
+	reply = line_of(reply_to(scope, root, peer));
+	json_decref(root);
+	return reply;
+}

@@ -1,0 +1,125 @@
+/*
+ * The table of configuration keys. fairgv-backend.conf(5) has a line for each; a test
+ * compares them.
+ */
+#include "backend/config/config.h"
+
+#include "api/region.h"
+#include "common/util.h"
+
+#define MIB (1024ull * 1024)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+
+#define TOP(member) offsetof(struct fgv_config, member)
+#define VM(member)  offsetof(struct fgv_config_vm, member)
+
+#define US FGV_NS_PER_US
+#define MS FGV_NS_PER_MS
+#define S  FGV_NS_PER_SEC
+
+static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
+static const char default_control[] = FGV_RUNSTATEDIR "/fairgv/control.sock";
+
+static const struct fgv_config_key keys[] = {
+	{"gpu", false, FGV_CONFIG_GPU, TOP(gpu), 0, 0, 0, "auto",
+	 "the GPUs to share: auto, cuda, cuda:0,1, soft or soft:2"},
+	{"socket", false, FGV_CONFIG_PATH, TOP(socket), 0, 0, 0, default_socket,
+	 "the Unix socket that programs connect to"},
+	{"control", false, FGV_CONFIG_PATH, TOP(control), 0, 0, 0, default_control,
+	 "the Unix socket of fairgvctl"},
+	{"policy", false, FGV_CONFIG_POLICY, TOP(policy), 0, 0, 0, "fair",
+	 "what decides who is next: fair, gemini, credit-poll, credit-hs, strict-co or none"},
+	{"preemptive", false, FGV_CONFIG_SWITCH, TOP(preemptive), 0, 0, false, "false",
+	 "whether the GPUs can interrupt a kernel"},
+	{"slice", false, FGV_CONFIG_DURATION, TOP(slice_ns), 100 * US, S, 0,
+	 "6ms; 30ms if preemptive", "GPU time of a turn, while others wait"},
+	{"share_window", false, FGV_CONFIG_DURATION, TOP(share_window_ns), 100 * MS, 600 * S,
+	 FGV_SCHED_SHARE_WINDOW_NS, "10s", "the time over which limits hold (gemini)"},
+	{"idle", false, FGV_CONFIG_DURATION, TOP(idle_ns), 0, S, 100 * US, "100us",
+	 "time without work after which a turn ends early"},
+	{"awake_lead", false, FGV_CONFIG_DURATION, TOP(awake_lead_ns), 0, 10 * MS, 300 * US,
+	 "300us", "the next in line is awake this long before its turn"},
+	{"hold", false, FGV_CONFIG_AUTO, TOP(hold), 0, 0, true, "auto",
+	 "auto, or off: whether kernels that take longer than a turn are interrupted"},
+	{"hang", false, FGV_CONFIG_TIMEOUT, TOP(hang_ns), 100 * MS, 3600 * S, FGV_CONFIG_NO_LIMIT,
+	 "10s; 0 where kernels are held",
+	 "a program that keeps the GPU this much too long is ended; 0: never"},
+	{"engines", false, FGV_CONFIG_SWITCH, TOP(engines), 0, 0, true, "true",
+	 "whether computing, copying in and copying out are granted by themselves"},
+	{"cosched", false, FGV_CONFIG_AUTO, TOP(cosched), 0, 0, true, "auto",
+	 "auto, or off: whether vCPUs of interactive programs are favoured while they have the "
+	 "GPU"},
+	{"interactive_calls", false, FGV_CONFIG_NUMBER, TOP(interactive_calls), 0, 1000000, 10,
+	 "10", "a program is interactive if it waits for the GPU more often than this ..."},
+	{"interactive_window", false, FGV_CONFIG_DURATION, TOP(interactive_window_ns), 100 * US, S,
+	 10 * MS, "10ms", "... in so long a time of having it"},
+	{"batching", false, FGV_CONFIG_SWITCH, TOP(batching), 0, 0, true, "true",
+	 "whether kernel launches that wait behind each other go to the driver together"},
+	{"context", false, FGV_CONFIG_CONTEXT, TOP(context), 0, 0, 0, "isolated",
+	 "isolated, or mps: programs are clients of an MPS server"},
+	{"context_memory", false, FGV_CONFIG_SWITCH, TOP(context_memory), 0, 0, false, "false",
+	 "whether a program's context counts against its VM's memory"},
+	{"overcommit", false, FGV_CONFIG_SWITCH, TOP(overcommit), 0, 0, false, "false",
+	 "whether VMs may be given more of a GPU's memory together than it has"},
+	{"soft_memory", false, FGV_CONFIG_SIZE, TOP(soft_memory_bytes), 64 * MIB, 16 * TIB, 4 * GIB,
+	 "4G", "memory of a soft GPU"},
+	{"window", false, FGV_CONFIG_SIZE, TOP(window_bytes), MIB, TIB, GIB, "1G",
+	 "shared memory of one session, taken as it is used"},
+	{"lanes", false, FGV_CONFIG_NUMBER, TOP(lanes), 1, FGV_LANES_MAX, 64, "64",
+	 "threads of one program that may use the GPU"},
+	{"warm", false, FGV_CONFIG_NUMBER, TOP(warm), 0, FGV_SESSIONS_MAX, 1, "1",
+	 "processes kept ready on each GPU for programs to come"},
+	{"uids", false, FGV_CONFIG_UIDS, TOP(uids), 0, 0, 0, "1900000000-1900065535",
+	 "users that nobody else is, one for the processes of each VM; or none"},
+	{"cgroup", false, FGV_CONFIG_CGROUP, TOP(cgroup), 0, 0, 0, "auto",
+	 "the control group below which VMs have theirs: auto, off, or a path"},
+	{"sandbox", false, FGV_CONFIG_SANDBOX, TOP(record), 0, 0, false, "enforce",
+	 "enforce, or record: system calls that are not on the list are named, but not refused"},
+	{"pageable_memory", false, FGV_CONFIG_PAGEABLE, TOP(refuse_pageable), 0, 0, false, "warn",
+	 "warn, or refuse: GPUs whose kernels reach the memory of the processes that serve them"},
+	{"starts", false, FGV_CONFIG_NUMBER, TOP(starts), 1, 1000000, 100, "100",
+	 "sessions that a VM, and a user, may start in a second"},
+	{"starts_burst", false, FGV_CONFIG_NUMBER, TOP(starts_burst), 1, 1000000, 400, "400",
+	 "as many may start at once"},
+	{"vms", false, FGV_CONFIG_VMS, 0, 0, 0, 0, NULL, "the VMs"},
+	{"name", true, FGV_CONFIG_NAME, VM(name), 0, 0, 0, NULL, "the name of the VM"},
+	{"weight", true, FGV_CONFIG_NUMBER, VM(weight), 1, 10000, 1, "1",
+	 "its share of the GPU, relative to the others'"},
+	{"request", true, FGV_CONFIG_SHARE, VM(request), 0, FGV_SCHED_WHOLE, 0, "0%",
+	 "GPU time that it gets whenever it wants it (gemini)"},
+	{"limit", true, FGV_CONFIG_SHARE, VM(limit), FGV_SCHED_WHOLE / 1000, FGV_SCHED_WHOLE,
+	 FGV_SCHED_WHOLE, "100%", "GPU time that it never exceeds (gemini)"},
+	{"slo", true, FGV_CONFIG_TIMEOUT, VM(slo_ns), MS, 10 * S, 0, "0",
+	 "time in which it has what it asks for of the GPU, within its request (gemini)"},
+	{"memory", true, FGV_CONFIG_SIZE, VM(memory_bytes), MIB, 1024 * TIB, FGV_CONFIG_NO_LIMIT,
+	 "no limit", "GPU memory that its programs may use together"},
+	{"users", true, FGV_CONFIG_USERS, VM(users), 0, 0, 0, "the daemon's user",
+	 "who may use it: names or numbers"},
+	{"device", true, FGV_CONFIG_NUMBER, VM(device), 0, FGV_GPU_DEVICES_MAX - 1, 0, "0",
+	 "which of the GPUs it uses, counted from 0"},
+	{"sessions", true, FGV_CONFIG_NUMBER, VM(sessions), 1, FGV_SESSIONS_MAX, FGV_SESSIONS_MAX,
+	 "64", "programs that may run in it at once"},
+	{"socket", true, FGV_CONFIG_PATH, VM(socket), 0, 0, 0, "none",
+	 "a Unix socket that leads to this VM alone, for containers"},
+	{"process_memory", true, FGV_CONFIG_SIZE, VM(process_memory_bytes), 64 * MIB, 1024 * TIB,
+	 16 * GIB, "16G", "private memory of the host that each of its vGPU processes may take"},
+	{"host_memory", true, FGV_CONFIG_SIZE, VM(host_memory_bytes), 64 * MIB, 1024 * TIB,
+	 FGV_CONFIG_NO_LIMIT, "no limit", "memory of the host that these may take together"},
+	{"processors", true, FGV_CONFIG_NUMBER, VM(processors), 0, 4096, 0, "0",
+	 "processor time that these may take together, in processors; 0: no limit"},
+	{"images", true, FGV_CONFIG_SIZE, VM(images_bytes), 0, TIB, 256 * MIB, "256M",
+	 "memory of the host for images of its programs' modules, kept for later ones; 0: none"},
+	{"ivshmem", true, FGV_CONFIG_PATH, VM(ivshmem), 0, 0, 0, "none: no QEMU guest",
+	 "the Unix socket that its QEMU connects to"},
+	{"ivshmem_user", true, FGV_CONFIG_USER, VM(ivshmem_user), 0, 0, 0, "the daemon's user",
+	 "who runs that QEMU: a name or a number"},
+	{"windows", true, FGV_CONFIG_NUMBER, VM(windows), 1, FGV_REGION_WINDOWS_MAX, 4, "4",
+	 "programs that may use the GPU at once in its QEMU guest"},
+};
+
+const struct fgv_config_key *fgv_config_keys(size_t *count)
+{
+	*count = FGV_ARRAY_LEN(keys);
+	return keys;
+}

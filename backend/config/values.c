@@ -1,0 +1,444 @@
+/*
+ * Single values of the configuration; see values.h.
+ */
+#include "backend/config/values.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "backend/config/text.h"
+
+int fgv_config_values_refuse(const struct fgv_config_reader *reader, const config_setting_t *place,
+			     const char *key, const char *format, ...)
+{
+	const char *file = place ? config_setting_source_file(place) : NULL;
+	unsigned line = place ? config_setting_source_line(place) : 0;
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(reader->why, reader->why_len, "%s:%u: %s: %s", file ? file : reader->file,
+		 line ? line : 1, key, text);
+	return -EINVAL;
+}
+
+static bool is_whole(const config_setting_t *setting)
+{
+	int type = config_setting_type(setting);
+
+	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
+}
+
+bool fgv_config_values_is_sequence(const config_setting_t *setting)
+{
+	int type = config_setting_type(setting);
+
+	return type == CONFIG_TYPE_ARRAY || type == CONFIG_TYPE_LIST;
+}
+
+/* A number, a size or a duration that has been read: in range? */
+static int check_range(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, uint64_t value)
+{
+	char range[80];
+
+	if ((value >= key->min && value <= key->max) || (key->type == FGV_CONFIG_TIMEOUT && !value))
+		return 0;
+	fgv_config_text_show_range(key, range, sizeof(range));
+	return fgv_config_values_refuse(reader, setting, key->name, "out of range: must be %s",
+					range);
+}
+
+static int read_number(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, uint64_t *value)
+{
+	long long number;
+	int ret;
+
+	if (!is_whole(setting))
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a whole number");
+	number = config_setting_get_int64(setting);
+	ret = check_range(reader, key, setting, number < 0 ? UINT64_MAX : (uint64_t)number);
+	if (!ret)
+		*value = (uint64_t)number;
+	return ret;
+}
+
+static int read_size(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, uint64_t *value)
+{
+	const char *text = config_setting_get_string(setting);
+	uint64_t bytes = UINT64_MAX;
+	int ret;
+
+	if (is_whole(setting))
+		return read_number(reader, key, setting, value);
+	if (!text)
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"must be a size: a number of bytes, or a string as \"4G\"");
+	if (fgv_config_text_size(text, &bytes) == -EINVAL)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is not a size: digits, then K, M, G or T",
+						text);
+	ret = check_range(reader, key, setting, bytes);
+	if (!ret)
+		*value = bytes;
+	return ret;
+}
+
+static int read_duration(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			 const config_setting_t *setting, uint64_t *value)
+{
+	const char *text = config_setting_get_string(setting);
+	uint64_t ns = UINT64_MAX;
+	int ret;
+
+	if (is_whole(setting) && !config_setting_get_int64(setting))
+		text = "0";
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a duration: a string as \"6ms\"");
+	if (fgv_config_text_duration(text, &ns) == -EINVAL)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is not a duration: digits, then us, ms or s",
+						text);
+	ret = check_range(reader, key, setting, ns);
+	if (!ret)
+		*value = ns;
+	return ret;
+}
+
+static int read_share(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		      const config_setting_t *setting, uint64_t *value)
+{
+	const char *text = config_setting_get_string(setting);
+	uint64_t share;
+	int ret;
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a share: a string as \"25%%\"");
+	if (fgv_config_text_share(text, &share))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is not a share: 0%% to 100%%, with at most four decimals", text);
+	ret = check_range(reader, key, setting, share);
+	if (!ret)
+		*value = share;
+	return ret;
+}
+
+static int read_switch(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, bool *value)
+{
+	if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be true or false");
+	*value = config_setting_get_bool(setting);
+	return 0;
+}
+
+static int read_policy(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, const struct fgv_policy **policy)
+{
+	const char *text = config_setting_get_string(setting);
+	const struct fgv_policy *found;
+	char names[160] = "";
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	found = fgv_policy_find(text);
+	if (!found) {
+		for (size_t i = 0, len = 0; fgv_policies[i] && len < sizeof(names); i++)
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
+						i ? ", " : "", fgv_policies[i]->name);
+		return fgv_config_values_refuse(reader, setting, key->name, "\"%s\" is none of %s",
+						text, names);
+	}
+	*policy = found;
+	return 0;
+}
+
+static int read_context(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			const config_setting_t *setting, enum fgv_context *context)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (!strcmp(text, "isolated"))
+		*context = FGV_CONTEXT_ISOLATED;
+	else if (!strcmp(text, "mps"))
+		*context = FGV_CONTEXT_MPS;
+	else
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is none of isolated, mps", text);
+	return 0;
+}
+
+/* One of two words; *@value is whether it is the second. */
+static int read_choice(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, const char *no, const char *yes,
+		       bool *value)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is none of %s, %s", text, no, yes);
+	*value = !strcmp(text, yes);
+	return 0;
+}
+
+static int read_auto(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, bool *value)
+{
+	bool off;
+	int ret = read_choice(reader, key, setting, "auto", "off", &off);
+
+	if (!ret)
+		*value = !off;
+	return ret;
+}
+
+static int read_uids(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, struct fgv_config_uids *uids)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (fgv_config_text_uids(text, uids))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is neither \"none\" nor a range of users as \"%s\"", text,
+			key->standard_text);
+	return 0;
+}
+
+static int read_cgroup(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, const char **value)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (strcmp(text, "auto") != 0 && strcmp(text, "off") != 0 && text[0] != '/')
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be auto, off or an absolute path");
+	*value = text;
+	return 0;
+}
+
+static int read_gpu(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		    const config_setting_t *setting, struct fgv_gpu_choice *choice)
+{
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (fgv_config_text_gpu(text, choice))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is none of auto, cuda, cuda:0,1, soft, soft:2 "
+			"(at most %d devices)",
+			text, FGV_GPU_DEVICES_MAX);
+	return 0;
+}
+
+static int read_path(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, const char **path)
+{
+	const char *text = config_setting_get_string(setting);
+	size_t max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (text[0] != '/')
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be an absolute path");
+	if (strlen(text) > max)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"longer than %zu characters", max);
+	*path = text;
+	return 0;
+}
+
+static int read_name(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, const char **name)
+{
+	const struct fgv_config *config = reader->config;
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (!fgv_config_text_is_name(text))
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is not a name: 1 to %d of A-Z, a-z, 0-9, _, . and -", text,
+			FGV_NAME_MAX - 1);
+	for (size_t i = 0; i < config->vm_count; i++) {
+		if (config->vms[i].name && !strcmp(config->vms[i].name, text))
+			return fgv_config_values_refuse(reader, setting, key->name,
+							"another VM is called \"%s\" already",
+							text);
+	}
+	*name = text;
+	return 0;
+}
+
+static int read_user(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		     const config_setting_t *setting, uid_t *uid)
+{
+	const char *text = config_setting_get_string(setting);
+	int ret;
+
+	if (is_whole(setting)) {
+		long long number = config_setting_get_int64(setting);
+
+		if (number < 0 || number >= UINT32_MAX)
+			return fgv_config_values_refuse(reader, setting, key->name,
+							"%lld is not a user's number", number);
+		*uid = (uid_t)number;
+		return 0;
+	}
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"a user must be a name or a number");
+	ret = fgv_config_text_user(text, uid);
+	if (ret == -ENOENT)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"no user is called \"%s\"", text);
+	if (ret)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"%s is not a user's number", text);
+	return 0;
+}
+
+static int read_users(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		      const config_setting_t *setting, struct fgv_config_users *users)
+{
+	int count;
+
+	if (!fgv_config_values_is_sequence(setting))
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a list, as [\"root\"]");
+	count = config_setting_length(setting);
+	if (count == 0)
+		return fgv_config_values_refuse(reader, setting, key->name, "names nobody");
+	users->uids = calloc((size_t)count, sizeof(*users->uids));
+	if (!users->uids)
+		return fgv_config_values_refuse(reader, setting, key->name, "out of memory");
+	for (int i = 0; i < count; i++) {
+		const config_setting_t *user = config_setting_get_elem(setting, (unsigned)i);
+		int ret = read_user(reader, key, user, &users->uids[i]);
+
+		if (ret)
+			return ret;
+	}
+	users->count = (size_t)count;
+	return 0;
+}
+
+int fgv_config_values_read(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			   const config_setting_t *setting, void *value)
+{
+	switch (key->type) {
+	case FGV_CONFIG_GPU:
+		return read_gpu(reader, key, setting, value);
+	case FGV_CONFIG_PATH:
+		return read_path(reader, key, setting, value);
+	case FGV_CONFIG_SIZE:
+		return read_size(reader, key, setting, value);
+	case FGV_CONFIG_NUMBER:
+		return read_number(reader, key, setting, value);
+	case FGV_CONFIG_DURATION:
+	case FGV_CONFIG_TIMEOUT:
+		return read_duration(reader, key, setting, value);
+	case FGV_CONFIG_SHARE:
+		return read_share(reader, key, setting, value);
+	case FGV_CONFIG_SWITCH:
+		return read_switch(reader, key, setting, value);
+	case FGV_CONFIG_POLICY:
+		return read_policy(reader, key, setting, value);
+	case FGV_CONFIG_CONTEXT:
+		return read_context(reader, key, setting, value);
+	case FGV_CONFIG_AUTO:
+		return read_auto(reader, key, setting, value);
+	case FGV_CONFIG_SANDBOX:
+		return read_choice(reader, key, setting, "enforce", "record", value);
+	case FGV_CONFIG_PAGEABLE:
+		return read_choice(reader, key, setting, "warn", "refuse", value);
+	case FGV_CONFIG_UIDS:
+		return read_uids(reader, key, setting, value);
+	case FGV_CONFIG_CGROUP:
+		return read_cgroup(reader, key, setting, value);
+	case FGV_CONFIG_NAME:
+		return read_name(reader, key, setting, value);
+	case FGV_CONFIG_USER:
+		return read_user(reader, key, setting, value);
+	case FGV_CONFIG_USERS:
+		return read_users(reader, key, setting, value);
+	case FGV_CONFIG_VMS:
+		break;
+	}
+	return -EINVAL;
+}
+
+static int default_users(struct fgv_config_users *users)
+{
+	users->uids = calloc(1, sizeof(*users->uids));
+	if (!users->uids)
+		return -ENOMEM;
+	users->uids[0] = geteuid();
+	users->count = 1;
+	return 0;
+}
+
+int fgv_config_values_default(const struct fgv_config_key *key, void *value)
+{
+	switch (key->type) {
+	case FGV_CONFIG_NUMBER:
+	case FGV_CONFIG_SIZE:
+	case FGV_CONFIG_DURATION:
+	case FGV_CONFIG_TIMEOUT:
+	case FGV_CONFIG_SHARE:
+		*(uint64_t *)value = key->standard;
+		return 0;
+	case FGV_CONFIG_SWITCH:
+	case FGV_CONFIG_AUTO:
+	case FGV_CONFIG_SANDBOX:
+	case FGV_CONFIG_PAGEABLE:
+		*(bool *)value = key->standard;
+		return 0;
+	case FGV_CONFIG_PATH:
+		/* A default in words is no path. */
+		*(const char **)value = *key->standard_text == '/' ? key->standard_text : NULL;
+		return 0;
+	case FGV_CONFIG_UIDS:
+		return fgv_config_text_uids(key->standard_text, value);
+	case FGV_CONFIG_CGROUP:
+		*(const char **)value = key->standard_text;
+		return 0;
+	case FGV_CONFIG_POLICY:
+		*(const struct fgv_policy **)value = fgv_policies[0];
+		return 0;
+	case FGV_CONFIG_USER:
+		*(uid_t *)value = geteuid();
+		return 0;
+	case FGV_CONFIG_USERS:
+		return default_users(value);
+	default:
+		return 0; /* FGV_CONFIG_GPU, FGV_CONFIG_CONTEXT: zero is the default */
+	}
+}

@@ -1,0 +1,33 @@
+/* What a VM was promised of a device's time: requests and limits, in a running scheduler. */
+#include "backend/sched/gpusched_priv.h"
+
+#include "common/util.h"
+
+/* What a session holds without limit is used up to now: the promise is for what follows. */
+static int set_shares(struct fgv_gpusched_vgpu *vgpu, const struct fgv_sched_shares *shares)
+{
+	struct fgv_gpusched_session *session;
+
+	LIST_FOREACH(session, &vgpu->sessions, vgpu_link)
+		fgv_gpusched_charge(session);
+	return fgv_sched_set_shares(vgpu->sched, shares, fgv_now_ns());
+}
+
+int fgv_gpusched_set_shares(struct fgv_gpusched_vgpu *vgpu, const struct fgv_sched_shares *shares)
+{
+	struct fgv_gpusched *gpusched = vgpu->gpusched;
+	int ret;
+
+	pthread_mutex_lock(&gpusched->lock);
+	ret = set_shares(vgpu, shares);
+	pthread_mutex_unlock(&gpusched->lock);
+	fgv_bells_kick(&gpusched->bells);
+	return ret;
+}
+
+void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_shares *shares)
+{
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	*shares = *fgv_sched_vgpu_shares(vgpu->sched);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+}
