@@ -274,7 +274,7 @@ enum op {
 #define LD(space, mem, width) OP_ld_##space##_##mem##_##width,
 #define ST(space, mem, width) OP_st_##space##_##mem##_##width,
 #define ATOM(key, ...)	 OP_atom_##key,
-#include "softgpu/ops.def"
+#include "softgpu/ops/ops.def"
 	OPS
 };
 

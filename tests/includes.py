@@ -23,7 +23,7 @@ ALONE = {("tools/fairgv-region.c", "frontend/client"), ("tools/fairgv-region.c",
          ("backend/main.c", "qemu-device")}
 
 # Modules whose struct is made of others of their folder, which work on all of it in turn.
-WHOLES = {"backend/config/config", "backend/vgpu/session", "softgpu/internal"}
+WHOLES = {"backend/config/config", "backend/vgpu/session", "softgpu/device/internal"}
 
 # Other modules that know of each other. Nothing else may.
 CIRCLES = {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include "backend/sched/arbiter.h"
 #include "shmring/park.h"
-#include "softgpu/internal.h"
+#include "softgpu/device/internal.h"
 #include "tests/unit/gpusched_fake.h"
 
 /* What a session's holder was asked, with the places of both in one order of all. */

@@ -1,9 +1,9 @@
 /*
- * softgpu/dominators.h: by what the word means, and where there are many of them.
+ * softgpu/lower/dominators.h: by what the word means, and where there are many of them.
  */
 #include <stdlib.h>
 
-#include "softgpu/dominators.h"
+#include "softgpu/lower/dominators.h"
 #include "tests/unit/softgpu_kernel.h"
 
 struct world {

@@ -15,7 +15,7 @@
 
 #include "backend/sched/arbiter.h"
 #include "common/util.h"
-#include "softgpu/internal.h"
+#include "softgpu/device/internal.h"
 
 #define HANG_NS (200 * FGV_NS_PER_MS)
 

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "softgpu/internal.h"
-#include "softgpu/lower.h"
+#include "softgpu/device/internal.h"
+#include "softgpu/lower/lower.h"
 #include "tests/unit/softgpu_kernel.h"
 
 static CUresult load_all(const char *const *texts, size_t count, char *log, size_t log_len)

@@ -1,0 +1,154 @@
+/* Device memory as the dispatcher sees it: allocation, registration, copies and fills. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/device/internal.h"
+
+_Static_assert(SOFTGPU_GRANULE == UNIT_BYTES, "what is promised");
+
+CUresult softgpu_mem_alloc(struct softgpu *gpu, uint64_t bytes, uint64_t *address)
+{
+	CUresult result = fgv_queue_fault(gpu);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, UNIT_BYTES, address);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpu->last_free) {
+		fgv_queue_wait_frees(gpu);
+		result = fgv_softgpu_memory_alloc(&gpu->memory, bytes, UNIT_BYTES, address);
+	}
+	return result;
+}
+
+CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+	struct command *command;
+	CUresult result;
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	command = fgv_queue_new(COMMAND_FREE, 0);
+	if (!command)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = fgv_softgpu_memory_retire(&gpu->memory, address);
+	if (result != CUDA_SUCCESS) {
+		free(command);
+		return result;
+	}
+	command->address = address;
+	gpu->last_free = fgv_queue_submit_last(gpu, command);
+	return CUDA_SUCCESS;
+}
+
+CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	return fgv_softgpu_host_add(&gpu->memory, (uint64_t)(uintptr_t)base, bytes, false);
+}
+
+CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
+{
+	fgv_queue_wait_fault(gpu);
+	return fgv_softgpu_host_remove(&gpu->memory, (uint64_t)(uintptr_t)base);
+}
+
+/* With @keep the command carries a copy of the source, so that it may go at once. */
+static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size_t bytes, bool keep,
+			   enum queue_index queue, struct softgpu_stream *stream)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+	struct command *command;
+
+	if (fault != CUDA_SUCCESS || !bytes)
+		return fault;
+	command = fgv_queue_new(COMMAND_COPY, keep ? bytes : 0);
+	if (!command)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	command->copy.dst = dst;
+	command->copy.src = keep ? memcpy(command->param, src, bytes) : src;
+	command->copy.bytes = bytes;
+	fgv_queue_submit(gpu, command, queue, stream);
+	return CUDA_SUCCESS;
+}
+
+static bool inside(struct softgpu *gpu, uint64_t address, size_t bytes)
+{
+	return !bytes || fgv_softgpu_memory_inside(&gpu->memory, address, bytes);
+}
+
+CUresult softgpu_copy_htod(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
+			   struct softgpu_stream *stream)
+{
+	if (!inside(gpu, dst, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, false, QUEUE_IN, stream);
+}
+
+CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
+				  struct softgpu_stream *stream)
+{
+	if (!inside(gpu, dst, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, true, QUEUE_COMPUTE, stream);
+}
+
+CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
+			   struct softgpu_stream *stream)
+{
+	if (!inside(gpu, src, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return queue_copy(gpu, dst, (const void *)(uintptr_t)src, bytes, false, QUEUE_OUT, stream);
+}
+
+CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
+			   struct softgpu_stream *stream)
+{
+	if (!inside(gpu, dst, bytes) || !inside(gpu, src, bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return queue_copy(gpu, (void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes, false,
+			  fgv_queue_for_copy(gpu, dst, src), stream);
+}
+
+/* Bytes from the first to the last that a fill touches; false where that overflows. */
+static bool fill_span(size_t pitch, unsigned width, size_t row_elements, size_t rows, size_t *span)
+{
+	size_t row;
+
+	return !__builtin_mul_overflow(row_elements, (size_t)width, &row) &&
+	       !__builtin_mul_overflow(rows - 1, pitch, span) &&
+	       !__builtin_add_overflow(*span, row, span) && (rows == 1 || pitch >= row);
+}
+
+CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t value,
+		      unsigned width, size_t row_elements, size_t rows,
+		      struct softgpu_stream *stream)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+	struct command *command;
+	size_t span;
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	if ((width != 1 && width != 2 && width != 4) || dst % width || pitch % width)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!row_elements || !rows)
+		return CUDA_SUCCESS;
+	if (!fill_span(pitch, width, row_elements, rows, &span) || !inside(gpu, dst, span))
+		return CUDA_ERROR_INVALID_VALUE;
+	command = fgv_queue_new(COMMAND_FILL, 0);
+	if (!command)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	command->fill.dst = (char *)(uintptr_t)dst;
+	command->fill.pitch = pitch;
+	command->fill.value = value;
+	command->fill.width = width;
+	command->fill.row_elements = row_elements;
+	command->fill.rows = rows;
+	fgv_queue_submit(gpu, command, QUEUE_COMPUTE, stream);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,301 @@
+/*
+ * The parts of a device and who may touch them. The dispatcher (the thread that calls
+ * softgpu.h) submits to the queues of three engines: computing, copying in, copying out. A thread
+ * of each queue takes its commands in order; that of computing is called the executor, and workers
+ * help it with the blocks of the kernel at hand.
+ *
+ * Locks: queue_lock for the lists of commands, job_lock for the workers' sleep. They are never
+ * held together. completed, waiting, fault, armed and stop are atomics.
+ */
+#ifndef FGV_SOFTGPU_DEVICE_INTERNAL_H
+#define FGV_SOFTGPU_DEVICE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "common/util.h"
+#include "softgpu/lower/lower.h"
+#include "softgpu/lower/system.h"
+#include "softgpu/machine.h"
+#include "softgpu/memory.h"
+#include "softgpu/ops/room.h"
+#include "softgpu/softgpu.h"
+#include "softgpu/space.h"
+#include "softgpu/texture.h"
+
+#define CAPABILITY_MAJOR   8
+#define CAPABILITY_MINOR   0
+#define SHARED_MAX	   (163u << 10) /* bytes of shared memory per block */
+/* What a multiprocessor has room for. */
+#define SM_BLOCKS  32
+#define SM_THREADS 2048
+#define SM_SHARED  (SHARED_MAX + RESERVED_SHARED)
+#define SHARED_DEFAULT_MAX (48u << 10)
+/* There is no such cache: what programs ask of it is kept, and changes nothing. */
+#define L2_BYTES	   (4u << 20)
+#define L2_PERSISTING_MAX  (L2_BYTES / 4 * 3)
+#define THREADS_MAX	   1024
+#define WORKERS_MAX	   256
+#define PROGRAMS_MAX	   (1ull << 30) /* bytes of host memory for all that are loaded */
+
+struct softgpu_function {
+	struct softgpu_module *module;
+	const struct code *code;
+	struct softgpu_function_info info;
+	struct softgpu_function *next;
+};
+
+struct softgpu_module {
+	struct program *program;
+	struct softgpu_function *functions; /* those that were asked for */
+};
+
+enum queue_index {
+	QUEUE_COMPUTE, /* and all that is not a copy between host and device */
+	QUEUE_IN,
+	QUEUE_OUT,
+	QUEUES = SOFTGPU_QUEUES
+};
+
+struct softgpu_stream {
+	struct softgpu_point last; /* its last command, and what that comes after */
+	enum queue_index queue;	   /* of that command */
+	bool is_blocking;	   /* waits for the legacy stream, and that for it */
+};
+
+struct softgpu_event {
+	struct softgpu_point last; /* the record command, and what it comes after */
+	bool is_recorded;
+	uint64_t time_ns; /* written before that command is completed */
+};
+
+enum command_kind {
+	COMMAND_LAUNCH,
+	COMMAND_COPY,
+	COMMAND_COPY_BOX,
+	COMMAND_DROP_TEXTURE,
+	COMMAND_FILL,
+	COMMAND_RECORD,
+	COMMAND_FREE,
+	COMMAND_UNMAP,
+	COMMAND_UNLOAD,
+	COMMAND_DROP_EVENT,
+	COMMAND_CONDITION,
+	COMMAND_DROP_CONDITION,
+	COMMAND_CHOICE
+};
+
+struct launch {
+	const struct code *code;
+	uint32_t threads; /* of a block */
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t dynamic_bytes;
+	uint64_t workspace; /* of a cooperative grid, on the device; 0: it is none */
+};
+
+/* Where rows of a box are: the first one, and how far others are from it. */
+struct box_end {
+	uint64_t base;
+	uint64_t pitch;
+	uint64_t slice;
+};
+
+struct box_copy {
+	struct box_end to, from;
+	uint64_t width, height, depth;
+};
+
+struct copy {
+	void *dst;
+	const void *src;
+	size_t bytes;
+};
+
+struct command {
+	struct command *next;
+	uint64_t number;	    /* in its queue, from 1 on */
+	struct softgpu_point after; /* what is done before it begins */
+	enum command_kind kind;
+	union {
+		struct launch launch;
+		struct copy copy;
+		struct box_copy box;
+		struct {
+			char *dst;
+			size_t pitch;
+			size_t row_elements;
+			size_t rows;
+			uint32_t value;
+			unsigned width;
+		} fill;
+		struct softgpu_event *event;
+		struct softgpu_module *module;
+		uint64_t address;
+		struct {
+			uint64_t address;
+			uint64_t bytes;
+		} unmap;
+		struct {
+			uint32_t *at;
+			uint32_t value;
+		} condition;
+		bool *dropped; /* whether that condition is used */
+		struct choice *choice;
+	};
+	_Alignas(64) uint8_t param[]; /* of a launch, or what a copy keeps */
+};
+
+struct worker {
+	struct softgpu *gpu;
+	unsigned index;
+	pthread_t thread;
+	bool started;
+	struct block block;
+	struct room room;
+};
+
+/* The kernel at hand. */
+struct job {
+	const struct launch *launch;
+	const uint8_t *param;
+	uint64_t number;
+	uint64_t blocks;
+	struct room_need need; /* of a block */
+	uint64_t next;	       /* atomic: block to take */
+	int seats;	       /* atomic: blocks that may yet run beside those of the workers */
+	int stop;	       /* atomic: no more blocks */
+	int held;	       /* atomic, set under job_lock: workers stand still */
+	unsigned limit;	       /* workers that there is room for: those with a lower index */
+	unsigned wanted;       /* workers that may still join, under job_lock */
+	unsigned busy;	       /* workers at it, under job_lock */
+	unsigned still;	       /* of them, those that stand still, under job_lock */
+};
+
+/* The commands of one engine. */
+struct queue {
+	struct softgpu *gpu;
+	pthread_t thread;
+	bool started;
+	pthread_cond_t filled;
+	struct command *first;
+	struct command **tail;
+	uint64_t submitted; /* the dispatcher's */
+	uint64_t completed;
+};
+
+struct softgpu {
+	struct softgpu_config config;
+	char name[64];
+	struct memory memory;
+	struct space space;
+	struct textures textures;
+	struct softgpu_system system;
+	unsigned workers_count; /* the executor is worker 0 */
+	struct worker *workers;
+	struct fgv_budget programs; /* host memory of all that are loaded */
+	uint64_t room_max;  /* bytes that blocks may run in at once */
+	uint64_t room_used; /* atomic */
+
+	pthread_mutex_t queue_lock;
+	pthread_cond_t queue_moved; /* something has completed, and waiting was not 0 */
+	unsigned waiting;	    /* queues whose next command comes after something of another */
+	struct queue queues[QUEUES];
+	struct softgpu_point blocking; /* of all streams that are, together */
+	uint64_t last_free; /* number of the last command of QUEUE_COMPUTE that gives memory back */
+	struct choice *choice; /* that takes what is submitted; NULL: none. The dispatcher's */
+	int fault;	    /* CUresult */
+	int armed;
+	int stop;
+	int completion_fd;
+
+	pthread_mutex_t job_lock;
+	pthread_cond_t job_ready;
+	pthread_cond_t job_done;   /* or a worker stands still */
+	pthread_cond_t job_let_go; /* no worker has to stand still any more */
+	uint64_t job_serial;
+	uint64_t grid_workspace; /* for cooperative grids; 0: none yet. The dispatcher's */
+	struct job job;
+	struct softgpu_stream default_stream;
+};
+
+/* The engine of a copy between these places: one is host memory, or it is QUEUE_COMPUTE. */
+enum queue_index fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src);
+
+bool fgv_queue_is_done(const struct softgpu *gpu, const struct softgpu_point *point);
+
+static inline void fgv_point_join(struct softgpu_point *point, const struct softgpu_point *other)
+{
+	for (unsigned i = 0; i < QUEUES; i++)
+		point->numbers[i] = fgv_max_u64(point->numbers[i], other->numbers[i]);
+}
+
+/* streams.c */
+/* What a command comes after that is submitted to @stream now. */
+struct softgpu_point fgv_stream_point(const struct softgpu *gpu,
+				      const struct softgpu_stream *stream);
+
+/* engine.c; only where config.engine has a seat */
+/* Waits for the engine; false if *@stop became true first, of which fgv_engine_wake() tells. */
+bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop);
+/*
+ * Between two instructions of a kernel, all of whose workers stand still: gives the engine back if
+ * the arbiter has held this process, and waits until it comes again or *@stop becomes true.
+ */
+void fgv_engine_stand_still(const struct softgpu_engine *engine, const int *stop);
+/* Whether it must stand still. */
+bool fgv_engine_is_held(const struct softgpu_engine *engine);
+/* The kernel is done: the engine stays here until somebody else wants it. */
+void fgv_engine_release(const struct softgpu_engine *engine);
+void fgv_engine_wake(const struct softgpu_engine *engine);
+/* The executor has ended. */
+void fgv_engine_leave(const struct softgpu_engine *engine);
+
+/* queue.c */
+struct command *fgv_queue_new(enum command_kind kind, size_t param_bytes);
+/* In the order of @stream; NULL: the legacy one. */
+void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_index queue,
+		      struct softgpu_stream *stream);
+/* To QUEUE_COMPUTE, in no stream: after all that was submitted. Returns its number. */
+uint64_t fgv_queue_submit_last(struct softgpu *gpu, struct command *command);
+CUresult fgv_queue_start(struct softgpu *gpu);
+void fgv_queue_stop(struct softgpu *gpu);
+/* The sticky fault, or CUDA_SUCCESS. */
+CUresult fgv_queue_fault(const struct softgpu *gpu);
+/* Waits until all is done that was submitted; or the command of QUEUE_COMPUTE with this number. */
+void fgv_queue_wait_all(struct softgpu *gpu);
+void fgv_queue_wait(struct softgpu *gpu, uint64_t number);
+/* Waits until all that gives memory back is done. */
+void fgv_queue_wait_frees(struct softgpu *gpu);
+
+/* After a fault: waits until no worker is at its kernel any more. */
+void fgv_queue_wait_fault(struct softgpu *gpu);
+
+/* Of the executor: does what it says; after a fault only what gives something back. */
+void fgv_queue_run(struct softgpu *gpu, struct command *command);
+/* It is done, or will not be. */
+void fgv_queue_drop(struct command *command);
+
+/* choice.c */
+void fgv_choice_take(struct choice *choice, struct command *command);
+void fgv_choice_run(struct softgpu *gpu, const struct choice *choice, uint64_t number);
+void fgv_choice_free(struct choice *choice);
+
+/* workers.c */
+/* What its threads are called, as ps and top -H show them. */
+#define SOFTGPU_THREAD_NAME "softgpu"
+
+/* The thread takes no signals but those that its own faults raise. False: it was not started. */
+bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+CUresult fgv_workers_start(struct softgpu *gpu);
+void fgv_workers_stop(struct softgpu *gpu);
+/* Runs a kernel to its end on the calling thread and the workers. */
+void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
+		     uint64_t number);
+
+/* array.c */
+void fgv_softgpu_box_run(const struct box_copy *copy);
+
+/* module.c */
+void fgv_module_destroy(struct softgpu_module *module);
+
+#endif
