@@ -1,6 +1,6 @@
 /*
  * What the generated guest stubs (gpu_guest.h) need of a lane. The frontend's client
- * implements it; nothing else calls it but the stubs and who uses a fgv_begin_ stub.
+ * implements it; only the stubs call it, and what uses a fgv_begin_ stub.
  *
  * Threads: a lane belongs to one thread. Between fgv_lane_begin and fgv_lane_commit
  * that thread does nothing else with the lane.

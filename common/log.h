@@ -42,8 +42,8 @@ void fgv_log(enum fgv_log_level level, const char *format, ...)
 void fgv_log_flatten(char *text);
 
 /*
- * For lines that somebody else can cause: whoever does it over and over gets no more than
- * FGV_LOG_LIMIT of them a second. One struct for each who may; zero at the start.
+ * For lines that another process can cause: one that does so over and over gets no more than
+ * FGV_LOG_LIMIT of them a second. One struct for each such process; zero at the start.
  */
 #define FGV_LOG_LIMIT 5
 

@@ -213,7 +213,7 @@ static CUresult connect_session(struct fgv_slots_entry *entry, const struct fgv_
 	return status;
 }
 
-/* The window is the guest's, who may be writing it: it is written once, and never read. */
+/* The guest may be writing to its window at any time: this is written once, and never read. */
 static CUresult show(struct fgv_slots_entry *entry, char *text, size_t text_len)
 {
 	const struct fgv_slots_scope *scope = &entry->slots->scope;

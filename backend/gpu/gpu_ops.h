@@ -420,8 +420,8 @@ struct fgv_gpu_ops {
 
 	/*
 	 * Has what kernels printed come out of descriptors 1 and 2 of this process, at least
-	 * that of kernels whose end was seen. Who can keep what is over @room bytes for the
-	 * next time does so. False: surely nothing came.
+	 * that of kernels whose end was seen. What is over @room bytes is kept for the next
+	 * time, if the GPU can keep it. False: surely nothing came.
 	 */
 	bool (*print)(struct fgv_gpu *gpu, const size_t room[2]);
 

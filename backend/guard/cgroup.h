@@ -30,8 +30,8 @@ int fgv_cgroups_init(struct fgv_cgroups *cgroups, const char *choice, char *why,
 void fgv_cgroups_fini(struct fgv_cgroups *cgroups, const struct fgv_config *config);
 
 /*
- * A descriptor: who writes "0" to it is in @vm's group from then on. Of /dev/null where there
- * are none. A negative errno, and @why.
+ * A descriptor: a thread that writes "0" to it is in @vm's group from then on. Where there are no
+ * groups, it is one of /dev/null. A negative errno, and @why.
  */
 int fgv_cgroups_open(const struct fgv_cgroups *cgroups, const struct fgv_config_vm *vm,
 		     uint64_t threads, char *why, size_t why_len);

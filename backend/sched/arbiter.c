@@ -136,7 +136,7 @@ static void hear_all(struct fgv_arbiter *arbiter)
 	}
 }
 
-/* Those who may be heard again; when to do so next. Each edge that was missed comes now. */
+/* Listens to muted processes again whose time is over; when to do so next. Each edge that was missed comes now. */
 static uint64_t unmute(struct fgv_arbiter *arbiter, uint64_t now_ns)
 {
 	struct fgv_arbiter_seat *seat;

@@ -3,7 +3,7 @@
  * error. The window says that there is some; it is fetched where a call has its answer, so
  * that it is out before the call returns.
  *
- * Threads: any. Who writes holds a mutex, so that the text of two calls stays in order.
+ * Threads: any. A mutex is held while text is written, so that the text of two calls stays in order.
  */
 #ifndef FGV_CLIENT_TEXT_H
 #define FGV_CLIENT_TEXT_H

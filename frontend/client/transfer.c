@@ -1,11 +1,12 @@
 /*
  * Several pieces are on their way at once, each in two legs: between the program and its chunk,
- * and between the chunk and the GPU. Who may copy, the caller or a helper (crew.h), may do so in
- * any order; all else is the caller's, who sends pieces in their order.
+ * and between the chunk and the GPU. The caller and its helpers (crew.h) copy pieces in any order;
+ * all else is done by the caller, which sends pieces in their order.
  *
  * On the way in a piece is done with when it is sent: its chunk is lent to the host, and comes back
- * by itself. On the way out its first leg is the host's, who answers the pieces in the order in
- * which they were sent, and the second one the copy to the program, whose chunk then is given back.
+ * by itself. On the way out its first leg is the host's, which answers the pieces in the order
+ * in which they were sent; the second one is the copy to the program, after which the chunk is given
+ * back.
  *
  * The caller does first what keeps the GPU busy, then helps to copy, and waits only where there
  * is nothing to copy.
@@ -28,8 +29,8 @@
 #define PIECE_SHARE 8
 
 /*
- * From here on helpers pay, who may take 50 us to wake up, in which the caller copies half of
- * this alone; and nobody has use for what comes out in the processor's caches.
+ * From here on helpers are worth it: they may take 50 us to wake up, in which the caller copies half
+ * of this alone. What comes out has no use in the processor's caches.
  */
 #define LARGE_MIN (1024u * 1024)
 

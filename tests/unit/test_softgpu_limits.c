@@ -86,7 +86,7 @@ START_TEST(operand_missing)
 }
 END_TEST
 
-/* A function and a variable of one name: neither hides the other from who calls it. */
+/* A function and a variable of one name: neither hides the other from a caller. */
 START_TEST(one_name_twice)
 {
 	static const char *const twice[] = {

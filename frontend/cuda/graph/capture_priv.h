@@ -80,7 +80,7 @@ struct captured_event {
 	struct nodes last;
 };
 
-/* The mutex that guards all of it is held by who calls what follows. */
+/* The mutex that guards all of it; the caller of what follows holds it. */
 void fgv_capture_lock(void);
 void fgv_capture_unlock(void);
 

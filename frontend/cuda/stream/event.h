@@ -39,8 +39,8 @@ bool fgv_event_find(CUevent event, struct fgv_object_info *info);
 CUresult fgv_event_check(CUevent event, int flags);
 
 /*
- * For the core: records @event behind the kernel that was just launched in @stream. Who waits for
- * it in a capture waits for the kernel's node as @edge says.
+ * For the core: records @event behind the kernel that was just launched in @stream. In a capture,
+ * what waits for the event waits for the kernel's node as @edge says.
  */
 CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEdgeData *edge);
 
