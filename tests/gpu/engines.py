@@ -5,7 +5,6 @@ figures go to $OUT/engines.json, if OUT is set.
 usage: tests/gpu/engines.py [TEST...], with abs_top_builddir as for tests/local/, and the command
 that native programs run with in FAIRGV_NATIVE; FAIRGV_TEST_GPU=soft tries the program itself.
 """
-import json
 import os
 import pathlib
 import re
@@ -15,6 +14,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
 from harness import BUILD, backend, expect, finish, main
+from results import Results
 
 GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda")
 NATIVE = shlex.split(os.environ.get("FAIRGV_NATIVE", ""))
@@ -22,17 +22,7 @@ ENGINES = "tests/local/engines"
 SECONDS = 1 if GPU == "cuda" else 0.5
 KINDS = ("in", "out", "compute")
 WAYS = {"engines": "", "one grant": "engines = false;", "none": 'policy = "none";'}
-results = {}
-
-
-def report(name, **figures):
-    results[name] = figures
-    folder = os.environ.get("OUT")
-    if folder:
-        pathlib.Path(folder, "engines.json").write_text(json.dumps(results, indent=1),
-                                                        encoding="utf-8")
-    print(f"  {name}: " + ", ".join(f"{key} {value:.3f}" for key, value in figures.items()),
-          flush=True)
+results = Results("engines")
 
 
 def native(_, program, *arguments, **options):
@@ -81,7 +71,7 @@ def three():
     for name, start in starts(vms):
         alone = [rates(start, [(kind, [kind])])[0] for kind in KINDS]
         got = parts(start, alone, [(kind, [kind]) for kind in KINDS])
-        report(f"three, {name}", **dict(zip(KINDS, got)), total=sum(got))
+        results.report(f"three, {name}", **dict(zip(KINDS, got)), total=sum(got))
 
 
 def pair():
@@ -90,7 +80,7 @@ def pair():
     for name, start in starts(dict.fromkeys(kinds, "")):
         alone = [rates(start, [(kind, [kind])])[0] for kind in kinds]
         got = parts(start, alone, [(kind, [kind]) for kind in kinds])
-        report(f"copying beside computing, {name}", **dict(zip(kinds, got)), total=sum(got))
+        results.report(f"copying beside computing, {name}", **dict(zip(kinds, got)), total=sum(got))
 
 
 def weights():
@@ -98,8 +88,8 @@ def weights():
     with backend({"one": "weight = 1;", "three": "weight = 3;"}, gpu=GPU) as daemon:
         for kind in ("in", "out"):
             one, three = rates(daemon.start, [("one", [kind]), ("three", [kind])])
-            report(f"copying {kind}, 1:3", one=one, three=three,
-                   share_of_three=three / (one + three))
+            results.report(f"copying {kind}, 1:3", one=one, three=three,
+                           share_of_three=three / (one + three))
         daemon.expect_at_rest()
 
 
@@ -109,8 +99,8 @@ def mixed():
     for name, start in starts({"one": ""}):
         known[name] = rates(start, [("one", KINDS)])[0]
     reference = known.get("native", known["none"])
-    report("one that does all three, alone", **{name: rate / reference
-                                                for name, rate in known.items()})
+    results.report("one that does all three, alone", **{name: rate / reference
+                                                        for name, rate in known.items()})
 
 
 def useless():
@@ -119,7 +109,8 @@ def useless():
         alone = rates(daemon.start, [("two", ["compute"])])[0]
         plain = rates(daemon.start, [("one", ["compute"]), ("two", ["compute"])])
         more = rates(daemon.start, [("one", KINDS), ("two", ["compute"])])
-        report("useless copies of a neighbour", without=plain[1] / alone, beside=more[1] / alone)
+        results.report("useless copies of a neighbour", without=plain[1] / alone,
+                       beside=more[1] / alone)
         daemon.expect_at_rest()
 
 
@@ -139,12 +130,12 @@ def streams():
         for count in (1, 8, 32):
             got = parts(start, (known[name, "block", count], full),
                         [("one", ["block"] * count), ("two", ["compute"])])
-            report(f"{count} streams beside full kernels", streams=got[0], full=got[1])
+            results.report(f"{count} streams beside full kernels", streams=got[0], full=got[1])
     first = next(iter(known))[0]
     for (name, kind, count), rate in known.items():
         if name != first:
-            report(f"{count} streams of {kind}, {name}",
-                   of_native=rate / known[first, kind, count])
+            results.report(f"{count} streams of {kind}, {name}",
+                           of_native=rate / known[first, kind, count])
 
 
 TESTS = {test.__name__: test for test in (three, pair, weights, mixed, useless, streams)}

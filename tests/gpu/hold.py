@@ -7,7 +7,6 @@ tries the program itself. Two tests run only if they are named: lengths (two min
 28 us beside kernels of 0.5 ms, 200 ms and 1 s, with slices of 6 and 30 ms; and weights (half a
 minute), three VMs with weights 1:2:3 and kernels of 0.3, 30 and 500 ms.
 """
-import json
 import os
 import pathlib
 import re
@@ -18,6 +17,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
 from harness import backend, expect, expect_verified, finish, kill, main, wait_until
+from results import Results
 
 os.environ["FAIRGV_LOG"] = "debug"
 GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda")
@@ -29,20 +29,7 @@ WEIGHTS = {0.3: 1, 30: 2, 500: 3} if GPU == "cuda" else {1: 1, 10: 2, 60: 3}
 KERNELS = 8             # of the longest there are, in the time that counts
 SECONDS = 4 if GPU == "cuda" else 2
 VMS = {"one": "", "two": ""}
-results = {}
-
-
-def keep():
-    folder = os.environ.get("OUT")
-    if folder:
-        pathlib.Path(folder, "hold.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
-
-
-def report(name, **figures):
-    results[name] = figures
-    keep()
-    print(f"  {name}: " + ", ".join(f"{key} {value:.3f}" if isinstance(value, float)
-                                    else f"{key} {value}" for key, value in figures.items()))
+results = Results("hold")
 
 
 def figures(daemon, vm):
@@ -134,11 +121,11 @@ def shares(slice_length, lengths, weights=(1, 1)):
         parts = [end[0] / each for end, each in zip(ends, alone)]
         fair = [part * sum(weights) / weight for part, weight in zip(parts, weights)]
         name = ":".join(map(str, weights)) + ", " + ", ".join(f"{length:g} ms" for length in lengths)
-        report(f"{name}, slices of {slice_length}", mmr=min(fair) / max(fair),
-               overhead=1 / sum(parts), longest_first_batch_ms=ends[0][1],
-               holds=sum(figures(daemon, vm)["holds"] for vm in vms),
-               daemon_processors=busy / (time.monotonic() - begun[1]),
-               **{vm: part for vm, part in zip(vms, parts)})
+        results.report(f"{name}, slices of {slice_length}", mmr=min(fair) / max(fair),
+                       overhead=1 / sum(parts), longest_first_batch_ms=ends[0][1],
+                       holds=sum(figures(daemon, vm)["holds"] for vm in vms),
+                       daemon_processors=busy / (time.monotonic() - begun[1]),
+                       **{vm: part for vm, part in zip(vms, parts)})
         daemon.expect_at_rest()
         return sum(figures(daemon, vm)["holds"] for vm in vms)
 
@@ -169,7 +156,7 @@ def beside_endless():
         alone = run(daemon, "one", SMALL_MS, rate, SECONDS / 2)[0]
         spinner = endless(daemon, "two")
         end = run(daemon, "one", SMALL_MS, rate, 2 * SECONDS)
-        report("small beside endless", small=end[0] / alone, longest_small_batch_ms=end[1])
+        results.report("small beside endless", small=end[0] / alone, longest_small_batch_ms=end[1])
         expect(spinner.poll() is None, "the endless program was ended")
         os.killpg(spinner.pid, signal.SIGINT)
         finish(spinner)
@@ -184,7 +171,7 @@ def equal():
         spinner = endless(daemon, "two")
         chain = daemon.start("one", HOLD, "chain", round(rate * LARGE_MS), 3, 2)
         expect_verified(chain, "kernels that were held")
-        report("equal results", holds=figures(daemon, "one")["holds"])
+        results.report("equal results", holds=figures(daemon, "one")["holds"])
         kill(spinner)
         daemon.expect_at_rest()
 
@@ -204,8 +191,8 @@ def killed():
             os.kill(session["vgpu_pid"] if i % 2 else spinner.pid, signal.SIGKILL)
             kill(spinner)
         rate_beside, longest = outcome(other)
-        report("beside programs that are killed", kernels_per_s=rate_beside,
-               longest_small_batch_ms=longest)
+        results.report("beside programs that are killed", kernels_per_s=rate_beside,
+                       longest_small_batch_ms=longest)
         daemon.expect_at_rest()
 
 
@@ -220,7 +207,7 @@ def daemon_killed():
         begun = time.monotonic()
         wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in served),
                    "the end of the vGPU processes")
-        report("daemon killed", gone_after_s=time.monotonic() - begun)
+        results.report("daemon killed", gone_after_s=time.monotonic() - begun)
         for program in programs:
             finish(program)
         daemon.launch()

@@ -6,11 +6,10 @@ $OUT/shares.json, if OUT is set.
 
 A service with a bound of 5 ms beside three busy VMs is the third part.
 
-usage: tests/gpu/shares.py [limits|shares|bounds]... [KIND...], with abs_top_builddir as for tests/local/;
-FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for each of its
-kinds, shares 50 s, bounds 20 s.
+usage: tests/gpu/shares.py [limits|shares|bounds]... [KIND...], with abs_top_builddir as for
+tests/local/; FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for
+each of its kinds, shares 50 s, bounds 20 s.
 """
-import json
 import os
 import pathlib
 import signal
@@ -20,6 +19,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
 from harness import BUILD, backend, expect, kill
+from results import Results
 
 GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda")
 IS_SOFT = GPU == "soft"
@@ -27,12 +27,13 @@ BLOCKS = 2 if IS_SOFT else 264
 SECONDS = 10
 PROGRAM = "tests/local/shares"
 TOP = 'policy = "gemini";'
-KINDS = {"28us": ("launches", 28), "5ms": ("launches", 5000), "50ms": ("launches", 50000), "500ms": ("launches", 500000),
+KINDS = {"28us": ("launches", 28), "5ms": ("launches", 5000), "50ms": ("launches", 50000),
+         "500ms": ("launches", 500000),
          "waits": ("waits", 46), "graphs": ("graphs", 100), "streams": ("streams", 200),
          "copies": ("copies", 28)}
 LIMIT = 0.25
 LIMIT_BOUND, SHARE_BOUND = 0.01, 0.015
-results = {}
+results = Results("shares")
 failed = []
 
 
@@ -40,13 +41,6 @@ def judge(name, is_right, text):
     print(f"  {'ok  ' if is_right else 'FAIL'} {name}: {text}", flush=True)
     if not is_right and not IS_SOFT:
         failed.append(name)
-
-
-def keep():
-    folder = os.environ.get("OUT")
-    if folder:
-        pathlib.Path(folder, "shares.json").write_text(json.dumps(results, indent=1),
-                                                       encoding="utf-8")
 
 
 def look(daemon):
@@ -93,7 +87,7 @@ def limit_of(kind):
         kill(program)
     progress = limited / free
     results[f"limit {kind}"] = {"limit": LIMIT, "gpu": part, "progress": progress}
-    keep()
+    results.keep()
     judge(f"limit of {LIMIT} alone, {kind}", abs(part - LIMIT) <= LIMIT_BOUND,
           f"{part:.4f} of the GPU, {progress:.4f} of the work that it does without a limit")
 
@@ -146,7 +140,7 @@ def judge_phase(name, tape, from_ns, rule):
         judge(f"{name}, {vm}", max(abs(part - due) for part in parts) <= SHARE_BOUND,
               f"{min(parts):.4f} to {max(parts):.4f} where the rules say {due}")
     results[name] = figures
-    keep()
+    results.keep()
 
 
 def shares(_):
@@ -214,7 +208,7 @@ def bounds(_):
     part = {vm: (after[vm]["gpu_ns"] - before[vm]["gpu_ns"]) / (to_ns - from_ns) for vm in vms}
     even = sum(part[vm] for vm in BUSY) / len(BUSY)
     results["bound"] = {"waits_ms": waits, "shares": part}
-    keep()
+    results.keep()
     judge(f"a bound of {BOUND_MS} ms", waits["p99.9"] <= BOUND_MS,
           f"waits in ms: {waits}, {sum(count for _, count in edges)} of them")
     judge("the others", all(abs(part[vm] / even - 1) <= 0.02 for vm in BUSY), f"{part}")

@@ -4,7 +4,6 @@ what it does alone. About a minute; figures go to $OUT/training.json, if OUT is 
 usage: tests/gpu/training.py [TEST...], with abs_top_builddir as for tests/local/, and the command
 of a Python that has PyTorch in FAIRGV_PYTHON (default: python3)
 """
-import json
 import os
 import pathlib
 import re
@@ -14,23 +13,14 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
 from harness import BUILD, backend, expect, finish, main
+from results import Results
 
 RUN = BUILD / "tools/fairgv-run"
 PYTHON = shlex.split(os.environ.get("FAIRGV_PYTHON", "python3"))
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainer.py"
 SECONDS = 5
 KINDS = ("train", "infer")
-results = {}
-
-
-def report(name, **figures):
-    results[name] = figures
-    folder = os.environ.get("OUT")
-    if folder:
-        pathlib.Path(folder, "training.json").write_text(json.dumps(results, indent=1),
-                                                         encoding="utf-8")
-    print(f"  {name}: " + ", ".join(f"{key} {value:.3f}" for key, value in figures.items()),
-          flush=True)
+results = Results("training")
 
 
 def start(daemon, vm, kind):
@@ -67,8 +57,8 @@ def share(weights):
         alone = [rates(daemon, [job])[0] for job in jobs]
         parts = [rate / each for rate, each in zip(rates(daemon, jobs), alone)]
         fair = [part * sum(weights) / weight for part, weight in zip(parts, weights)]
-        report(":".join(map(str, weights)), mmr=min(fair) / max(fair), overhead=1 / sum(parts),
-               **dict(zip(KINDS, parts)))
+        results.report(":".join(map(str, weights)), mmr=min(fair) / max(fair),
+                       overhead=1 / sum(parts), **dict(zip(KINDS, parts)))
 
 
 def equal():
