@@ -114,7 +114,11 @@ CUresult fgv_do_graph_condition(struct fgv_session *session, struct fgv_request 
 	if (fgv_quota_charge(&session->quota, &in->home->charge,
 			     price(session, home->conditions_count + 1, 0)) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return fgv_graph_add_condition(session, home, in->value, in->flags, &out->condition);
+	status = fgv_graph_add_condition(session, home, in->value, in->flags, &out->condition);
+	if (status != CUDA_SUCCESS)
+		fgv_quota_charge(&session->quota, &in->home->charge,
+				 price(session, home->conditions_count, 0));
+	return status;
 }
 
 CUresult fgv_do_graph_update(struct fgv_session *session, struct fgv_request *request,

@@ -9,13 +9,19 @@ static struct fgv_gpu_stream *stream_of(const struct fgv_object *object)
 	return object ? object->stream : NULL;
 }
 
+/* What the driver may be asked for. Events for other processes are not among it. */
+#define STREAM_FLAGS CU_STREAM_NON_BLOCKING
+#define EVENT_FLAGS  (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
+
 /* What @object, new and without it, stands for; or no object. */
 static CUresult make_stream(struct fgv_session *session, struct fgv_object *object, uint32_t flags,
 			    int32_t priority)
 {
 	struct fgv_gpu *gpu = session->gpu;
-	CUresult status = gpu->ops->stream_create(gpu, flags, priority, &object->stream);
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
+	if (!(flags & ~(uint32_t)STREAM_FLAGS))
+		status = gpu->ops->stream_create(gpu, flags, priority, &object->stream);
 	if (status != CUDA_SUCCESS) {
 		fgv_session_abandon(session, object);
 		return status;
@@ -28,8 +34,10 @@ static CUresult make_stream(struct fgv_session *session, struct fgv_object *obje
 static CUresult make_event(struct fgv_session *session, struct fgv_object *object, uint32_t flags)
 {
 	struct fgv_gpu *gpu = session->gpu;
-	CUresult status = gpu->ops->event_create(gpu, flags, &object->event);
+	CUresult status = CUDA_ERROR_INVALID_VALUE;
 
+	if (!(flags & ~(uint32_t)EVENT_FLAGS))
+		status = gpu->ops->event_create(gpu, flags, &object->event);
 	if (status != CUDA_SUCCESS)
 		fgv_session_abandon(session, object);
 	return status;
