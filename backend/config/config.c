@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "backend/config/devices.h"
 #include "backend/config/shares.h"
 #include "backend/config/text.h"
 #include "backend/config/values.h"
@@ -317,6 +318,8 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 	if (!ret)
 		choose_defaults(config);
 	if (!ret)
+		ret = fgv_config_devices_join(&reader);
+	if (!ret)
 		ret = check_window(&reader, config_root_setting(config->parsed));
 	if (!ret)
 		ret = fgv_config_shares_check(&reader, config_root_setting(config->parsed));
@@ -356,24 +359,6 @@ void fgv_config_fini(struct fgv_config *config)
 	*config = (struct fgv_config){0};
 }
 
-int fgv_config_check_devices(const struct fgv_config *config, size_t devices, char *why,
-			     size_t why_len)
-{
-	struct fgv_config_reader reader = {NULL, config->file, why, why_len};
-
-	for (size_t i = 0; i < config->vm_count; i++) {
-		const struct fgv_config_vm *vm = &config->vms[i];
-		const config_setting_t *place = config_setting_get_member(vm->place, "device");
-
-		if (vm->device >= devices)
-			return fgv_config_values_refuse(
-				&reader, place ? place : vm->place, "device",
-				"there is no device %llu: there are %zu, counted from 0",
-				(unsigned long long)vm->device, devices);
-	}
-	return 0;
-}
-
 int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
 			    char *why, size_t why_len)
 {
@@ -385,7 +370,7 @@ int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint
 	for (size_t i = 0; i < config->vm_count; i++) {
 		const struct fgv_config_vm *vm = &config->vms[i];
 
-		if (vm->device != device || vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
+		if (!fgv_config_uses(vm, device) || vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
 			continue;
 		given += vm->memory_bytes;
 		if (given > bytes && !place)

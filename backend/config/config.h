@@ -34,6 +34,13 @@ struct fgv_gpu_choice {
 	unsigned ordinals[FGV_GPU_DEVICES_MAX];
 };
 
+/* The value of key "devices": indices in the list of GPUs, each once. */
+struct fgv_config_devices {
+	bool is_all;	/* every GPU that there is; the list has all that there can be */
+	unsigned count; /* 0: the key is not there */
+	unsigned list[FGV_GPU_DEVICES_MAX];
+};
+
 /* The value of key "context". */
 enum fgv_context { FGV_CONTEXT_ISOLATED, FGV_CONTEXT_MPS };
 
@@ -54,10 +61,11 @@ struct fgv_config_vm {
 	uint64_t weight;
 	uint64_t request; /* of the GPU's time, in parts of FGV_SCHED_WHOLE */
 	uint64_t limit;
-	uint64_t slo_ns; /* 0: none */
-	uint64_t memory_bytes; /* FGV_CONFIG_NO_LIMIT: as much as the device has */
-	uint64_t device;       /* an index in the list of devices */
-	uint64_t sessions;     /* at most, at once */
+	uint64_t slo_ns;		   /* 0: none */
+	uint64_t memory_bytes;		   /* FGV_CONFIG_NO_LIMIT: as much as the device has */
+	struct fgv_config_devices devices; /* never empty, once the file has been read */
+	uint64_t device;		   /* the first of them */
+	uint64_t sessions;		   /* at most, at once */
 	struct fgv_config_users users;
 	const char *ivshmem;	       /* where its QEMU connects; NULL: it has none */
 	uid_t ivshmem_user;	       /* who runs that, beside the daemon's user */
@@ -128,6 +136,7 @@ enum fgv_config_type {
 	FGV_CONFIG_NAME,
 	FGV_CONFIG_USER,
 	FGV_CONFIG_USERS,
+	FGV_CONFIG_DEVICES,
 	FGV_CONFIG_VMS,
 };
 
@@ -156,6 +165,11 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 		     size_t why_len);
 
 void fgv_config_fini(struct fgv_config *config);
+
+/* Whether @vm's list has GPU number @device; and how many of it there are where there are @devices.
+ */
+bool fgv_config_uses(const struct fgv_config_vm *vm, uint64_t device);
+size_t fgv_config_device_count(const struct fgv_config_vm *vm, size_t devices);
 
 /*
  * What can be checked only when the devices are known: -EINVAL and @why where a VM

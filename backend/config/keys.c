@@ -98,6 +98,8 @@ static const struct fgv_config_key keys[] = {
 	 "who may use it: names or numbers"},
 	{"device", true, FGV_CONFIG_NUMBER, VM(device), 0, FGV_GPU_DEVICES_MAX - 1, 0, "0",
 	 "which of the GPUs it uses, counted from 0"},
+	{"devices", true, FGV_CONFIG_DEVICES, VM(devices), 0, FGV_GPU_DEVICES_MAX - 1, 0,
+	 "the one of key device", "which of them it uses, if several: a list, or all"},
 	{"sessions", true, FGV_CONFIG_NUMBER, VM(sessions), 1, FGV_SESSIONS_MAX, FGV_SESSIONS_MAX,
 	 "64", "programs that may run in it at once"},
 	{"socket", true, FGV_CONFIG_PATH, VM(socket), 0, 0, 0, "none",

@@ -27,25 +27,27 @@ static int check_share(const struct fgv_config_reader *reader, const struct fgv_
 					key);
 }
 
-/* The requests of @vm's GPU up to @vm. */
-static uint64_t requests_up_to(const struct fgv_config *config, const struct fgv_config_vm *vm)
+/* The requests of @device's VMs up to @vm. */
+static uint64_t requests_up_to(const struct fgv_config *config, const struct fgv_config_vm *vm,
+			       unsigned device)
 {
 	uint64_t sum = 0;
 
 	for (const struct fgv_config_vm *other = config->vms; other <= vm; other++)
-		sum += other->device == vm->device ? other->request : 0;
+		sum += fgv_config_uses(other, device) ? other->request : 0;
 	return sum;
 }
 
-/* Beside those of @vm's GPU before it. */
-static bool is_slo_kept(const struct fgv_config *config, const struct fgv_config_vm *vm)
+/* Beside those of @device's VMs before it. */
+static bool is_slo_kept(const struct fgv_config *config, const struct fgv_config_vm *vm,
+			unsigned device)
 {
 	size_t room = (size_t)(vm - config->vms) + 1, count = 0;
 	struct fgv_sched_shares *all = calloc(room, sizeof(*all));
 	bool is_kept;
 
 	for (const struct fgv_config_vm *other = config->vms; all && other <= vm; other++) {
-		if (other->device == vm->device)
+		if (fgv_config_uses(other, device))
 			all[count++] = (struct fgv_sched_shares){
 				.request = (uint32_t)other->request,
 				.bound_ns = other->slo_ns,
@@ -56,29 +58,45 @@ static bool is_slo_kept(const struct fgv_config *config, const struct fgv_config
 	return is_kept;
 }
 
-static int check_slo(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+static int check_slo(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
+		     unsigned device)
 {
 	const config_setting_t *place = config_setting_get_member(vm->place, "slo");
 
 	if (!vm->request)
 		return fgv_config_values_refuse(reader, place, "slo",
 						"needs a request, within which it is kept");
-	if (!is_slo_kept(reader->config, vm))
+	if (!is_slo_kept(reader->config, vm, device))
 		return fgv_config_values_refuse(
 			reader, place, "slo",
-			"can't be kept: the requests of device %llu's VMs whose bounds are no "
+			"can't be kept: the requests of device %u's VMs whose bounds are no "
 			"longer, "
 			"and %llu us until the GPU is given back, are more than that time",
-			(unsigned long long)vm->device,
+			device,
 			(unsigned long long)(fgv_config_blocking_ns(reader->config) /
 					     FGV_NS_PER_US));
 	return 0;
 }
 
+/* What @vm has been promised of @device, beside those before it. */
+static int check_device_of(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
+			   unsigned device)
+{
+	const config_setting_t *place = config_setting_get_member(vm->place, "request");
+	uint64_t sum = requests_up_to(reader->config, vm, device);
+	char text[32];
+
+	fgv_config_text_show_share(sum, text, sizeof(text));
+	if (vm->request && sum > FGV_SCHED_WHOLE)
+		return fgv_config_values_refuse(reader, place, "request",
+						"the VMs of device %u would have requested %s",
+						device, text);
+	return vm->slo_ns ? check_slo(reader, vm, device) : 0;
+}
+
 static int check_shares_of(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
 {
 	const config_setting_t *place = config_setting_get_member(vm->place, "request");
-	uint64_t sum = requests_up_to(reader->config, vm);
 	char text[2][32];
 	int ret = check_share(reader, vm, "request", vm->request != 0);
 
@@ -88,17 +106,14 @@ static int check_shares_of(const struct fgv_config_reader *reader, const struct 
 		ret = check_share(reader, vm, "slo", vm->slo_ns != 0);
 	if (ret)
 		return ret;
-	fgv_config_text_show_share(sum, text[0], sizeof(text[0]));
-	if (vm->request && sum > FGV_SCHED_WHOLE)
-		return fgv_config_values_refuse(reader, place, "request",
-						"the VMs of device %llu would have requested %s",
-						(unsigned long long)vm->device, text[0]);
 	fgv_config_text_show_share(vm->request, text[0], sizeof(text[0]));
 	fgv_config_text_show_share(vm->limit, text[1], sizeof(text[1]));
 	if (vm->request > vm->limit)
 		return fgv_config_values_refuse(reader, place, "request",
 						"%s is above the limit of %s", text[0], text[1]);
-	return vm->slo_ns ? check_slo(reader, vm) : 0;
+	for (unsigned i = 0; i < vm->devices.count && !ret; i++)
+		ret = check_device_of(reader, vm, vm->devices.list[i]);
+	return ret;
 }
 
 int fgv_config_shares_check(const struct fgv_config_reader *reader, const config_setting_t *top)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "backend/config/devices.h"
 #include "backend/config/text.h"
 
 int fgv_config_values_refuse(const struct fgv_config_reader *reader, const config_setting_t *place,
@@ -107,9 +108,9 @@ static int read_duration(const struct fgv_config_reader *reader, const struct fg
 		return fgv_config_values_refuse(reader, setting, key->name,
 						"must be a duration: a string as \"6ms\"");
 	if (fgv_config_text_duration(text, &ns) == -EINVAL)
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"\"%s\" is not a duration: digits, then us, ms or s",
-						text);
+		return fgv_config_values_refuse(
+			reader, setting, key->name,
+			"\"%s\" is not a duration: digits, then us, ms or s", text);
 	ret = check_range(reader, key, setting, ns);
 	if (!ret)
 		*value = ns;
@@ -389,6 +390,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_user(reader, key, setting, value);
 	case FGV_CONFIG_USERS:
 		return read_users(reader, key, setting, value);
+	case FGV_CONFIG_DEVICES:
+		return fgv_config_devices_read(reader, key, setting, value);
 	case FGV_CONFIG_VMS:
 		break;
 	}
@@ -439,6 +442,6 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 	case FGV_CONFIG_USERS:
 		return default_users(value);
 	default:
-		return 0; /* FGV_CONFIG_GPU, FGV_CONFIG_CONTEXT: zero is the default */
+		return 0; /* FGV_CONFIG_GPU, _CONTEXT, _DEVICES: zero is the default */
 	}
 }

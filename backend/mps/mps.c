@@ -243,7 +243,7 @@ static uint64_t largest_quota_mib(const struct fgv_config *config, size_t device
 	for (size_t i = 0; i < config->vm_count; i++) {
 		const struct fgv_config_vm *vm = &config->vms[i];
 
-		if (vm->device != device)
+		if (!fgv_config_uses(vm, device))
 			continue;
 		if (vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
 			return 0;

@@ -146,12 +146,13 @@ END_TEST
 
 START_TEST(shares)
 {
-	ck_assert_int_eq(parse("share_window = \"2s\";\n" SHARES(
-				 "{ name = \"a\"; request = \"62.5%\"; limit = \"62.5%\"; },"
-				 "{ name = \"b\"; request = \"37.5%\"; },"
-				 "{ name = \"c\"; limit = \"0.1%\"; },"
-				 "{ name = \"d\"; request = \"80%\"; device = 1; slo = \"5ms\"; }")),
-			 0);
+	ck_assert_int_eq(
+		parse("share_window = \"2s\";\n" SHARES(
+			"{ name = \"a\"; request = \"62.5%\"; limit = \"62.5%\"; },"
+			"{ name = \"b\"; request = \"37.5%\"; },"
+			"{ name = \"c\"; limit = \"0.1%\"; },"
+			"{ name = \"d\"; request = \"80%\"; device = 1; slo = \"5ms\"; }")),
+		0);
 	ck_assert_ptr_eq(config.policy, &fgv_policy_gemini);
 	ck_assert_uint_eq(config.share_window_ns, 2 * FGV_NS_PER_SEC);
 	ck_assert_uint_eq(config.vms[0].request, 625000);
@@ -249,6 +250,12 @@ static const struct {
 	 "x.conf:1: share_window: policy \"fair\" knows no limits; \"gemini\" does"},
 	{SHARES("{ name = \"a\"; request = \"60%\"; },\n{ name = \"b\"; request = \"40.01%\"; }"),
 	 "x.conf:2: request: the VMs of device 0 would have requested 100.01%"},
+	{SHARES("{ name = \"a\"; device = 2; request = \"60%\"; },\n"
+		"{ name = \"b\"; devices = [0, 2]; request = \"40.01%\"; }"),
+	 "x.conf:2: request: the VMs of device 2 would have requested 100.01%"},
+	{SHARES("{ name = \"a\"; devices = \"all\"; request = \"60%\"; },\n"
+		"{ name = \"b\"; device = 3; request = \"40.01%\"; }"),
+	 "x.conf:2: request: the VMs of device 3 would have requested 100.01%"},
 	{SHARES("{ name = \"a\"; limit = \"50%\";\nrequest = \"50.5%\"; }"),
 	 "x.conf:2: request: 50.5% is above the limit of 50%"},
 	{"vms = ( { name = \"a\";\nslo = \"5ms\"; } );",
@@ -266,7 +273,8 @@ static const struct {
 	{SHARES("{ name = \"a\"; request = \"0.5\"; }"),
 	 "x.conf:1: request: \"0.5\" is not a share: 0% to 100%, with at most four decimals"},
 	{"slice = 6; %VM%", "x.conf:1: slice: must be a duration: a string as \"6ms\""},
-	{"slice = \"6\"; %VM%", "x.conf:1: slice: \"6\" is not a duration: digits, then us, ms or s"},
+	{"slice = \"6\"; %VM%",
+	 "x.conf:1: slice: \"6\" is not a duration: digits, then us, ms or s"},
 	{"slice = \"6 ms\"; %VM%", "x.conf:1: slice: \"6 ms\" is not a duration"},
 	{"slice = \"6m\"; %VM%", "x.conf:1: slice: \"6m\" is not a duration"},
 	{"slice = \"-6ms\"; %VM%", "x.conf:1: slice: \"-6ms\" is not a duration"},
@@ -317,7 +325,8 @@ static const struct {
 	{"vms = ( { name = \"a\"; weight = 1.5; } );", "x.conf:1: weight: must be a whole number"},
 	{"vms = ( { name = \"a\"; memory = \"0\"; } );",
 	 "x.conf:1: memory: out of range: must be 1M to 1024T"},
-	{"vms = ( { name = \"a\";\n\nmemory = \"4X\"; } );", "x.conf:3: memory: \"4X\" is not a size"},
+	{"vms = ( { name = \"a\";\n\nmemory = \"4X\"; } );",
+	 "x.conf:3: memory: \"4X\" is not a size"},
 	{"vms = ( { name = \"a\"; users = \"root\"; } );",
 	 "x.conf:1: users: must be a list, as [\"root\"]"},
 	{"vms = ( { name = \"a\"; users = []; } );", "x.conf:1: users: names nobody"},
@@ -325,11 +334,27 @@ static const struct {
 	 "x.conf:2: users: no user is called \"no such user\""},
 	{"vms = ( { name = \"a\"; users = [\"4294967295\"]; } );",
 	 "x.conf:1: users: 4294967295 is not a user's number"},
-	{"vms = ( { name = \"a\"; users = [-1]; } );", "x.conf:1: users: -1 is not a user's number"},
+	{"vms = ( { name = \"a\"; users = [-1]; } );",
+	 "x.conf:1: users: -1 is not a user's number"},
 	{"vms = ( { name = \"a\"; users = [1.5]; } );",
 	 "x.conf:1: users: a user must be a name or a number"},
 	{"vms = ( { name = \"a\"; device = 16; } );",
 	 "x.conf:1: device: out of range: must be 0 to 15"},
+	{"vms = ( { name = \"a\"; devices = 1; } );",
+	 "x.conf:1: devices: must be a list, as [0, 1], or \"all\""},
+	{"vms = ( { name = \"a\"; devices = \"some\"; } );",
+	 "x.conf:1: devices: must be a list, as [0, 1], or \"all\""},
+	{"vms = ( { name = \"a\"; devices = []; } );", "x.conf:1: devices: names no device"},
+	{"vms = ( { name = \"a\"; devices = [1,\n1]; } );",
+	 "x.conf:2: devices: names device 1 twice"},
+	{"vms = ( { name = \"a\"; devices = [0, 16]; } );",
+	 "x.conf:1: devices: out of range: must be 0 to 15"},
+	{"vms = ( { name = \"a\"; devices = [-1]; } );",
+	 "x.conf:1: devices: out of range: must be 0 to 15"},
+	{"vms = ( { name = \"a\"; devices = [\"0\"]; } );",
+	 "x.conf:1: devices: a device must be a whole number"},
+	{"vms = ( { name = \"a\"; devices = [0];\ndevice = 0; } );",
+	 "x.conf:2: device: \"devices\" says which ones already"},
 	{"vms = ( { name = \"a\"; sessions = 65; } );",
 	 "x.conf:1: sessions: out of range: must be 1 to 64"},
 	{"vms = ( { name = \"a\"; windows = 64; } );",
@@ -427,6 +452,33 @@ START_TEST(devices)
 }
 END_TEST
 
+START_TEST(several_devices)
+{
+	const struct fgv_config_vm *vms;
+
+	ck_assert_int_eq(parse("vms = ( { name = \"a\"; devices = [2, 0]; memory = \"2G\"; },\n"
+			       "{ name = \"b\"; devices = \"all\"; memory = \"2G\"; },\n"
+			       "{ name = \"c\"; device = 1; } );"),
+			 0);
+	vms = config.vms;
+	ck_assert_uint_eq(vms[0].device, 2);
+	ck_assert_uint_eq(vms[0].devices.count, 2);
+	ck_assert_uint_eq(vms[0].devices.list[1], 0);
+	ck_assert(fgv_config_uses(&vms[0], 0) && !fgv_config_uses(&vms[0], 1));
+	ck_assert_uint_eq(vms[1].device, 0);
+	ck_assert_uint_eq(fgv_config_device_count(&vms[1], 3), 3);
+	ck_assert_uint_eq(vms[2].devices.count, 1);
+	ck_assert_uint_eq(vms[2].devices.list[0], 1);
+	ck_assert_int_eq(fgv_config_check_memory(&config, 1, 3ull << 30, why, sizeof(why)), 0);
+	ck_assert_int_eq(fgv_config_check_memory(&config, 2, 3ull << 30, why, sizeof(why)),
+			 -ENOMEM);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
+	ck_assert_str_eq(why,
+			 "x.conf:1: devices: there is no device 2: there are 2, counted from 0");
+	fgv_config_fini(&config);
+}
+END_TEST
+
 /* Quotas that a GPU has no memory for are refused, at the one that is too much, unless asked for.
  */
 START_TEST(memory_that_is_not_there)
@@ -519,15 +571,25 @@ END_TEST
 START_TEST(man_page)
 {
 	static const char *const types[] = {
-		[FGV_CONFIG_GPU] = "string",	   [FGV_CONFIG_PATH] = "path",
-		[FGV_CONFIG_SIZE] = "size",	   [FGV_CONFIG_NUMBER] = "whole number",
-		[FGV_CONFIG_NAME] = "string",	   [FGV_CONFIG_USER] = "name or number",
-		[FGV_CONFIG_USERS] = "list",	   [FGV_CONFIG_DURATION] = "duration",
-		[FGV_CONFIG_TIMEOUT] = "duration", [FGV_CONFIG_SWITCH] = "true or false",
-		[FGV_CONFIG_POLICY] = "string",	   [FGV_CONFIG_CONTEXT] = "string",
-		[FGV_CONFIG_AUTO] = "string",	   [FGV_CONFIG_SANDBOX] = "string",
-		[FGV_CONFIG_PAGEABLE] = "string",  [FGV_CONFIG_UIDS] = "string",
-		[FGV_CONFIG_CGROUP] = "string",	   [FGV_CONFIG_VMS] = "list of groups",
+		[FGV_CONFIG_GPU] = "string",
+		[FGV_CONFIG_PATH] = "path",
+		[FGV_CONFIG_SIZE] = "size",
+		[FGV_CONFIG_NUMBER] = "whole number",
+		[FGV_CONFIG_NAME] = "string",
+		[FGV_CONFIG_USER] = "name or number",
+		[FGV_CONFIG_USERS] = "list",
+		[FGV_CONFIG_DEVICES] = "list",
+		[FGV_CONFIG_DURATION] = "duration",
+		[FGV_CONFIG_TIMEOUT] = "duration",
+		[FGV_CONFIG_SWITCH] = "true or false",
+		[FGV_CONFIG_POLICY] = "string",
+		[FGV_CONFIG_CONTEXT] = "string",
+		[FGV_CONFIG_AUTO] = "string",
+		[FGV_CONFIG_SANDBOX] = "string",
+		[FGV_CONFIG_PAGEABLE] = "string",
+		[FGV_CONFIG_UIDS] = "string",
+		[FGV_CONFIG_CGROUP] = "string",
+		[FGV_CONFIG_VMS] = "list of groups",
 		[FGV_CONFIG_SHARE] = "share",
 	};
 	char *page, head[512], range[80];
@@ -625,6 +687,7 @@ int main(void)
 	tcase_add_test(tcase, shares_as_text);
 	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));
 	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, several_devices);
 	tcase_add_test(tcase, sizes);
 	tcase_add_test(tcase, default_texts);
 	tcase_add_test(tcase, memory_that_is_not_there);
