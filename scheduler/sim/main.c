@@ -12,6 +12,7 @@
 #include "common/options.h"
 #include "common/util.h"
 #include "scheduler/sim/figures.h"
+#include "scheduler/sim/jobs_figures.h"
 #include "scheduler/sim/scenario.h"
 #include "scheduler/sim/share_figures.h"
 
@@ -27,11 +28,13 @@ struct options {
 
 static const char usage[] =
 	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|crowd [OPTION]...\n"
+	"       fairgv-sim figure mgb-4|mgb-5|mgb-table-2|mgb-table-3|mgb-table-4 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"
 	"\n"
 	"Runs FairGV's scheduler and its rivals on a virtual clock: the paper's figures, kernels\n"
-	"of any length and engines, a scenario of one's own, or the paper's Table 3.\n"
+	"of any length and engines, jobs on several GPUs (mgb), a scenario of one's own, or the\n"
+	"paper's Table 3.\n"
 	"\n"
 	"  --json          one JSON object per row\n"
 	"  --csv           comma-separated\n"
@@ -184,6 +187,15 @@ static int run_share_figure(const char *name, const struct options *options)
 	return finish(share_figure_make(name, &params, &report), &report, options);
 }
 
+/* Its jobs come to their end, however long that takes. */
+static int run_jobs_figure(const char *name, const struct options *options)
+{
+	struct report report = {.title = NULL};
+	uint64_t seed = options->seed_given ? options->seed : 1;
+
+	return finish(jobs_figure_make(name, seed, JOBS_DRAWS, &report), &report, options);
+}
+
 static int run_figure(const char *name, const struct options *options)
 {
 	static const char *const papers[] = {"4", "8", "9", "10", "11"};
@@ -195,9 +207,11 @@ static int run_figure(const char *name, const struct options *options)
 		return run_gemini_figure(options);
 	if (share_figure_known(name))
 		return run_share_figure(name, options);
-	return complain(
-		"no such figure (4, 8, 9, 10, 11, gemini-13, i, j, k, l and crowd are there)",
-		name);
+	if (jobs_figure_known(name))
+		return run_jobs_figure(name, options);
+	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, mgb-4, mgb-5, mgb-table-2, "
+			"mgb-table-3, mgb-table-4, i, j, k, l and crowd are there)",
+			name);
 }
 
 static int run_scenario(const char *path, const struct options *options)
