@@ -72,7 +72,7 @@ static struct {
 	struct fgv_ivshmem ivshmem;
 	struct fgv_qmp qmp;
 	struct fgv_watch vcpus; /* some are to be looked for */
-	struct fgv_admin admin;
+	struct fgv_admin admin, observers;
 	char control[PATH_MAX]; /* the administrator's socket */
 	struct fgv_mps mps;
 	uint64_t ending_ns; /* not 0: since when */
@@ -112,6 +112,7 @@ static void begin_end(const char *why)
 	fgv_qmp_fini(&backend.qmp);
 	fgv_ivshmem_fini(&backend.ivshmem);
 	fgv_admin_fini(&backend.admin);
+	fgv_admin_fini(&backend.observers);
 	fgv_warm_end(&backend.warm);
 }
 
@@ -345,7 +346,16 @@ static int start_admin(char *why, size_t why_len)
 		.vm_count = backend.vm_count,
 	};
 
-	return fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why, why_len);
+	int ret = fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why,
+				 why_len);
+
+	if (ret)
+		return ret;
+	ret = fgv_admin_init_observers(&backend.observers, backend.loop, backend.config.observe,
+				       backend.config.observe_user, &scope, why, why_len);
+	if (ret)
+		fgv_admin_fini(&backend.admin);
+	return ret;
 }
 
 static int start_service(const char *socket)
@@ -446,14 +456,15 @@ static uint64_t deadline_ns(void)
 	uint64_t doors_ns = fgv_earlier_ns(fgv_doors_deadline_ns(&backend.doors),
 					   fgv_ivshmem_deadline_ns(&backend.ivshmem));
 	uint64_t admin_ns = fgv_earlier_ns(fgv_admin_deadline_ns(&backend.admin),
-					   fgv_qmp_deadline_ns(&backend.qmp));
-
+					   fgv_admin_deadline_ns(&backend.observers));
+	uint64_t qmp_ns = fgv_qmp_deadline_ns(&backend.qmp);
 	uint64_t process_ns =
 		fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
 			       fgv_earlier_ns(fgv_sessions_deadline_ns(&backend.sessions),
 					      fgv_memwatch_deadline_ns(&backend.memwatch)));
 
-	return fgv_earlier_ns(fgv_earlier_ns(doors_ns, admin_ns), process_ns);
+	return fgv_earlier_ns(fgv_earlier_ns(doors_ns, admin_ns),
+			      fgv_earlier_ns(qmp_ns, process_ns));
 }
 
 static void serve(void)
@@ -466,6 +477,7 @@ static void serve(void)
 		fgv_ivshmem_tick(&backend.ivshmem);
 		fgv_qmp_tick(&backend.qmp, fgv_now_ns());
 		fgv_admin_tick(&backend.admin);
+		fgv_admin_tick(&backend.observers);
 		fgv_warm_tick(&backend.warm);
 		fgv_sessions_tick(&backend.sessions);
 		fgv_memwatch_tick(&backend.memwatch);

@@ -10,6 +10,7 @@ _fairgv_options() {
 	fairgv-region) echo "--json --calls= $common" ;;
 	fairgv-sim) echo "--json --csv --svg= --seed= --seconds= $common" ;;
 	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= $common" ;;
+	fairgv-metrics) echo "--config= $common" ;;
 	fairgv-backend) echo "--config= --socket= --check --ready-fd= --private= $common" ;;
 	esac
 }
@@ -79,4 +80,5 @@ _fairgv() {
 	fi
 }
 
-complete -F _fairgv fairgv-run fairgv-vm fairgv-region fairgv-sim fairgvctl fairgv-backend
+complete -F _fairgv fairgv-run fairgv-vm fairgv-region fairgv-sim fairgvctl fairgv-backend \
+	fairgv-metrics

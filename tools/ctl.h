@@ -18,7 +18,13 @@
 
 /* --- The daemon -------------------------------------------------------------- */
 
-/* The daemon's reply to @request, which is taken over; json_decref() it. */
+#define FGV_CTL_WHY_LEN 512 /* room for what is wrong */
+
+/*
+ * The daemon's reply to @request, which is taken over; json_decref() it. fgv_ctl_try() leaves it to
+ * the caller to say what @why then holds, one line.
+ */
+json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_len);
 json_t *fgv_ctl_ask(const char *socket, json_t *request);
 
 /* Whether a daemon listens at @socket: 0, or a negative errno of which nothing was said. */

@@ -4,6 +4,7 @@
 #include "tools/ctl.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -114,8 +115,9 @@ static int receive_reply(int fd, char **text, size_t *len)
 	return 0;
 }
 
-/* The reply as it came, for free(), or NULL. */
-static char *exchange(const char *socket, const json_t *request, size_t *len)
+/* The reply as it came, for free(), or NULL and @why. */
+static char *exchange(const char *socket, const json_t *request, size_t *len, char *why,
+		      size_t why_len)
 {
 	int fd = connect_to(socket);
 	char *text = NULL;
@@ -130,32 +132,44 @@ static char *exchange(const char *socket, const json_t *request, size_t *len)
 	}
 	if (!ret)
 		return text;
-	fgv_error("%s: %s", socket, explain(ret));
+	snprintf(why, why_len, "%s: %s", socket, explain(ret));
 	free(text);
 	return NULL;
 }
 
+static const char bad_reply[] = "the daemon's reply is not understood; is it of another version?";
+
 int fgv_ctl_bad_reply(void)
 {
-	fgv_error("the daemon's reply is not understood; is it of another version?");
+	fgv_error("%s", bad_reply);
 	return -EPROTO;
 }
 
-json_t *fgv_ctl_ask(const char *socket, json_t *request)
+json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_len)
 {
 	size_t len;
-	char *text = exchange(socket, request, &len);
+	char *text = exchange(socket, request, &len, why, why_len);
 	json_t *reply = text ? json_loadb(text, len, 0, NULL) : NULL;
 	const char *error = json_string_value(json_object_get(reply, "error"));
 
 	json_decref(request);
 	free(text);
 	if (text && !json_is_object(reply))
-		fgv_ctl_bad_reply();
+		snprintf(why, why_len, "%s", bad_reply);
 	else if (error)
-		fgv_error("%s", error);
+		snprintf(why, why_len, "%s", error);
 	else
 		return reply;
 	json_decref(reply);
 	return NULL;
+}
+
+json_t *fgv_ctl_ask(const char *socket, json_t *request)
+{
+	char why[FGV_CTL_WHY_LEN];
+	json_t *reply = fgv_ctl_try(socket, request, why, sizeof(why));
+
+	if (!reply)
+		fgv_error("%s", why);
+	return reply;
 }

@@ -55,7 +55,8 @@ static void drop(struct fgv_admin_client *client)
 	admin->client_count--;
 	free(client->reply);
 	free(client);
-	admin->accept_again_ns = 0;
+	if (admin->starved)
+		admin->accept_again_ns = 0;
 	choose_accepting(admin);
 }
 
@@ -166,6 +167,20 @@ static void pause_accepting(struct fgv_admin *admin)
 	choose_accepting(admin);
 }
 
+/* Observers ask in a program's loop; the daemon has other things to do. */
+static void slow_down(struct fgv_admin *admin)
+{
+	if (!admin->scope.questions_only)
+		return;
+	admin->accept_again_ns = fgv_now_ns() + FGV_NS_PER_SEC / FGV_ADMIN_OBSERVERS_PER_SECOND;
+	choose_accepting(admin);
+}
+
+static bool may_ask(const struct fgv_admin *admin, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || uid == admin->user;
+}
+
 /* The file's mode keeps other users out already, but the file may be given another. */
 static void connection_ready(struct fgv_watch *watch, uint32_t events)
 {
@@ -180,42 +195,70 @@ static void connection_ready(struct fgv_watch *watch, uint32_t events)
 	}
 	admin->starved = false;
 	client = add_client(admin, fd);
-	if (!client || client->peer.uid == 0 || client->peer.uid == geteuid())
+	slow_down(admin);
+	if (!client || may_ask(admin, client->peer.uid))
 		return;
 	fgv_warning("refused process %d of user %u at %s", (int)client->peer.pid,
 		    (unsigned)client->peer.uid, admin->path);
 	begin_reply(client, fgv_admin_refusal("only root and user %u may ask this daemon",
-					      (unsigned)geteuid()));
+					      (unsigned)admin->user));
+}
+
+static int listen_at(struct fgv_admin *admin, char *why, size_t why_len)
+{
+	int fd = fgv_listener_open(admin->path, SOCK_STREAM, 0600, &admin->socket_file, why,
+				   why_len);
+	int ret = 0;
+
+	if (fd < 0)
+		return fd;
+	admin->watch.fd = fd;
+	if (admin->user != geteuid() && chown(admin->path, admin->user, (gid_t)-1))
+		ret = -errno;
+	if (!ret)
+		ret = fgv_loop_add(admin->loop, &admin->watch, EPOLLIN);
+	if (ret) {
+		snprintf(why, why_len, "%s: %s", admin->path, strerror(-ret));
+		fgv_listener_close(fd, admin->path, &admin->socket_file);
+	}
+	return ret;
 }
 
 int fgv_admin_init(struct fgv_admin *admin, int loop, const char *path,
 		   const struct fgv_admin_scope *scope, char *why, size_t why_len)
 {
-	int fd, ret;
-
 	*admin = (struct fgv_admin){
 		.watch = {.ready = connection_ready},
 		.loop = loop,
 		.scope = *scope,
 		.path = path,
+		.user = geteuid(),
 	};
 	TAILQ_INIT(&admin->clients);
-	fd = fgv_listener_open(path, SOCK_STREAM, 0600, &admin->socket_file, why, why_len);
-	if (fd < 0)
-		return fd;
-	admin->watch.fd = fd;
-	ret = fgv_loop_add(loop, &admin->watch, EPOLLIN);
-	if (ret) {
-		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
-		fgv_listener_close(fd, path, &admin->socket_file);
-	}
-	return ret;
+	return listen_at(admin, why, why_len);
+}
+
+int fgv_admin_init_observers(struct fgv_admin *admin, int loop, const char *path, uid_t user,
+			     const struct fgv_admin_scope *scope, char *why, size_t why_len)
+{
+	*admin = (struct fgv_admin){
+		.watch = {.ready = connection_ready},
+		.loop = loop,
+		.scope = *scope,
+		.path = path,
+		.user = user,
+	};
+	admin->scope.questions_only = true;
+	TAILQ_INIT(&admin->clients);
+	return path ? listen_at(admin, why, why_len) : 0;
 }
 
 void fgv_admin_fini(struct fgv_admin *admin)
 {
 	struct fgv_admin_client *client;
 
+	if (!admin->path)
+		return;
 	while ((client = TAILQ_FIRST(&admin->clients)))
 		drop(client);
 	fgv_loop_remove(admin->loop, &admin->watch);

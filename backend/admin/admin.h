@@ -7,6 +7,9 @@
  * those of reply.h. Only root and the daemon's own user are served; they, too, may be
  * slow, so nothing here waits for a client, and none keeps its connection for long.
  *
+ * Observers have a socket of their own, which serves one more user, answers questions only, and
+ * takes FGV_ADMIN_OBSERVERS_PER_SECOND of them at the most.
+ *
  * Threads: the daemon's main one.
  */
 #ifndef FGV_BACKEND_ADMIN_ADMIN_H
@@ -23,6 +26,8 @@
 #define FGV_ADMIN_REQUEST_MAX 16384
 #define FGV_ADMIN_CLIENTS_MAX 32 /* more wait to be accepted */
 
+#define FGV_ADMIN_OBSERVERS_PER_SECOND 100
+
 struct fgv_admin_client;
 TAILQ_HEAD(fgv_admin_clients, fgv_admin_client);
 
@@ -31,12 +36,13 @@ struct fgv_admin {
 	int loop;
 	struct fgv_admin_scope scope;
 
-	const char *path;
+	const char *path;	 /* NULL: there is no socket */
+	uid_t user;		 /* who is served, beside root and the daemon's own */
 	struct stat socket_file; /* as it was made, to remove that one only */
 
 	struct fgv_admin_clients clients; /* the one whose time ends first is first */
 	unsigned client_count;
-	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
+	uint64_t accept_again_ns; /* not 0: accepting nothing until then */
 	bool starved;		  /* that is in the log */
 };
 
@@ -47,7 +53,11 @@ struct fgv_admin {
 int fgv_admin_init(struct fgv_admin *admin, int loop, const char *path,
 		   const struct fgv_admin_scope *scope, char *why, size_t why_len);
 
-/* Drops the clients, closes the socket and removes its file. */
+/* The same for observers, of whom @user is one. Where @path is NULL there is no socket. */
+int fgv_admin_init_observers(struct fgv_admin *admin, int loop, const char *path, uid_t user,
+			     const struct fgv_admin_scope *scope, char *why, size_t why_len);
+
+/* Drops the clients, closes the socket and removes its file, if there is one. */
 void fgv_admin_fini(struct fgv_admin *admin);
 
 /* When fgv_admin_tick() is next due (fgv_now_ns()); 0: not at all. */

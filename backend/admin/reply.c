@@ -421,16 +421,25 @@ static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *reque
 {
 	static const struct {
 		const char *name;
+		bool is_question;
 		json_t *(*perform)(const struct fgv_admin_scope *, const json_t *,
 				   const struct ucred *);
-	} requests[] = {{"list", do_list}, {"stat", do_stat}, {"set", do_set}, {"end", do_end}};
+	} requests[] = {{"list", true, do_list},
+			{"stat", true, do_stat},
+			{"set", false, do_set},
+			{"end", false, do_end}};
 	const char *name = json_string_value(json_object_get(request, "request"));
 
 	if (!name)
 		return refuse("a request is an object with the key \"request\"");
 	for (size_t i = 0; i < FGV_ARRAY_LEN(requests); i++) {
-		if (!strcmp(requests[i].name, name))
-			return requests[i].perform(scope, request, peer);
+		if (strcmp(requests[i].name, name) != 0)
+			continue;
+		if (scope->questions_only && !requests[i].is_question)
+			return refuse("this socket answers questions only; \"%s\" goes to the "
+				      "control socket",
+				      name);
+		return requests[i].perform(scope, request, peer);
 	}
 	return refuse("there is no request \"%.32s\"", name);
 }

@@ -16,6 +16,7 @@
 #ifndef FGV_BACKEND_ADMIN_REPLY_H
 #define FGV_BACKEND_ADMIN_REPLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include "backend/devices.h"
@@ -30,6 +31,7 @@ struct fgv_admin_scope {
 	const struct fgv_warm *warm;
 	struct fgv_vm *vms;
 	size_t vm_count;
+	bool questions_only; /* what would change something is refused */
 };
 
 /*

@@ -161,6 +161,9 @@ static int check_path(const struct fgv_config_reader *reader, const struct fgv_c
 	if (!strcmp(path, config->control))
 		return fgv_config_values_refuse(reader, place, key, "%sis \"control\" already",
 						what);
+	if (config->observe && !strcmp(path, config->observe))
+		return fgv_config_values_refuse(reader, place, key, "%sis \"observe\" already",
+						what);
 	for (const struct fgv_config_vm *other = config->vms; other <= vm; other++) {
 		int before = other < vm ? 2 : path != vm->socket;
 
@@ -168,6 +171,21 @@ static int check_path(const struct fgv_config_reader *reader, const struct fgv_c
 			return fgv_config_values_refuse(
 				reader, place, key, "%sis VM \"%s\"'s already", what, other->name);
 	}
+	return 0;
+}
+
+/* Two sockets of the daemon's own can't be at one path. */
+static int check_own_sockets(const struct fgv_config_reader *reader, const config_setting_t *top)
+{
+	const struct fgv_config *config = reader->config;
+	const config_setting_t *place = config_setting_get_member(top, "observe");
+
+	if (!config->observe)
+		return 0;
+	if (!strcmp(config->observe, config->socket))
+		return fgv_config_values_refuse(reader, place, "observe", "is \"socket\" already");
+	if (!strcmp(config->observe, config->control))
+		return fgv_config_values_refuse(reader, place, "observe", "is \"control\" already");
 	return 0;
 }
 
@@ -323,6 +341,8 @@ int fgv_config_parse(struct fgv_config *config, const char *text, const char *fi
 		ret = check_window(&reader, config_root_setting(config->parsed));
 	if (!ret)
 		ret = fgv_config_shares_check(&reader, config_root_setting(config->parsed));
+	if (!ret)
+		ret = check_own_sockets(&reader, config_root_setting(config->parsed));
 	if (!ret)
 		ret = check_sockets(&reader);
 	if (!ret)

@@ -82,7 +82,11 @@ struct fgv_config_vm {
 struct fgv_config {
 	struct fgv_gpu_choice gpu;
 	const char *socket;
-	const char *control; /* the administrator's socket */
+	const char *control;	    /* the administrator's socket */
+	const char *observe;	    /* the same for questions only; NULL: none */
+	uid_t observe_user;	    /* who may ask there, beside the daemon's user and root */
+	const char *metrics_socket; /* of fairgv-metrics, as is the port */
+	uint64_t metrics_port;	    /* 0: none */
 	const struct fgv_policy *policy;
 	bool preemptive;
 	bool batching;

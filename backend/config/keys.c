@@ -20,6 +20,7 @@
 
 static const char default_socket[] = FGV_RUNSTATEDIR "/fairgv/backend.sock";
 static const char default_control[] = FGV_RUNSTATEDIR "/fairgv/control.sock";
+static const char default_metrics[] = FGV_RUNSTATEDIR "/fairgv-metrics/metrics.sock";
 
 static const struct fgv_config_key keys[] = {
 	{"gpu", false, FGV_CONFIG_GPU, TOP(gpu), 0, 0, 0, "auto",
@@ -28,6 +29,14 @@ static const struct fgv_config_key keys[] = {
 	 "the Unix socket that programs connect to"},
 	{"control", false, FGV_CONFIG_PATH, TOP(control), 0, 0, 0, default_control,
 	 "the Unix socket of fairgvctl"},
+	{"observe", false, FGV_CONFIG_PATH, TOP(observe), 0, 0, 0, "none",
+	 "a Unix socket like it that tells what is used and changes nothing"},
+	{"observe_user", false, FGV_CONFIG_USER, TOP(observe_user), 0, 0, 0, "the daemon's user",
+	 "who may ask there, beside root: a name or a number"},
+	{"metrics_socket", false, FGV_CONFIG_PATH, TOP(metrics_socket), 0, 0, 0, default_metrics,
+	 "the Unix socket at which fairgv-metrics serves HTTP"},
+	{"metrics_port", false, FGV_CONFIG_NUMBER, TOP(metrics_port), 0, 65535, 0, "0",
+	 "the TCP port of 127.0.0.1 at which it does so, too; 0: none"},
 	{"policy", false, FGV_CONFIG_POLICY, TOP(policy), 0, 0, 0, "fair",
 	 "what decides who is next: fair, gemini, credit-poll, credit-hs, strict-co or none"},
 	{"preemptive", false, FGV_CONFIG_SWITCH, TOP(preemptive), 0, 0, false, "false",

@@ -4,6 +4,7 @@ and a look at what is left when they are gone.
 Each test is a program that ends with 0, or prints why not and ends with 1.
 """
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,6 +28,19 @@ os.environ.setdefault("FAIRGV_DUMPABLE", "1")
 
 class Failure(Exception):
     pass
+
+
+def needs(module):
+    """Goes on in Debian's Python, which has Debian's modules, where this one lacks @module; without one
+    that has it the test is skipped.
+    """
+    if importlib.util.find_spec(module):
+        return
+    debian = "/usr/bin/python3"
+    if os.path.realpath(sys.executable) != os.path.realpath(debian) and os.path.exists(debian):
+        os.execv(debian, [debian, *sys.argv])
+    print(f"skipped: there is no Python module {module} (quickstart check installs its package)")
+    sys.exit(77)
 
 
 def expect(condition, what):

@@ -15,7 +15,7 @@ from harness import BUILD, PATIENCE_S, expect, main
 
 SOURCE = pathlib.Path(os.environ["top_srcdir"]).resolve()
 PROGRAMS = ("bin/fairgv-run", "bin/fairgv-vm", "bin/fairgv-region", "bin/fairgv-sim", "bin/fairgvctl",
-            "sbin/fairgv-backend")
+            "sbin/fairgv-backend", "sbin/fairgv-metrics")
 LIBRARIES = ("libfairgv.so.0", "libcudart.so.13", "libcudart.so.12", "libnvidia-ml.so.1")
 INSIDE = "--inside"
 
@@ -37,6 +37,7 @@ def variables():
 
 DIRS = variables()
 UNIT = DIRS["systemunitdir"] / "fairgv.service"
+METRICS_UNIT = DIRS["systemunitdir"] / "fairgv-metrics.service"
 CONFIG = DIRS["sysconfdir"] / "fairgv/backend.conf"
 
 
@@ -59,7 +60,7 @@ def at(root, path):
 def everything_is_there(root):
     wanted = [DIRS["prefix"] / program for program in PROGRAMS]
     wanted += [DIRS["pkglibdir"] / library for library in LIBRARIES]
-    wanted += [DIRS["pkglibexecdir"] / "fairgv-vgpu", CONFIG, UNIT,
+    wanted += [DIRS["pkglibexecdir"] / "fairgv-vgpu", CONFIG, UNIT, METRICS_UNIT,
                DIRS["sysusersdir"] / "fairgv.conf", DIRS["tmpfilesdir"] / "fairgv.conf",
                DIRS["udevrulesdir"] / "60-fairgv.rules", DIRS["zshcompdir"] / "_fairgv",
                DIRS["dkmsdir"] / "dkms.conf", DIRS["docdir"] / "docs/support.md"]
@@ -80,9 +81,8 @@ def texts_have_real_paths(root):
             ours = f"{DIRS[folder]}/fairgv/"
             others = re.findall(rf"[\w/]*{standard}/fairgv/", text)
             expect(all(other == ours for other in others), f"{page}: {others}, not {ours}")
-    for name in (UNIT, DIRS["tmpfilesdir"] / "fairgv.conf"):
-        expect("@" not in at(root, name).read_text().replace("~@", "").replace(" @", ""),
-               f"{name} has a placeholder")
+    for name in (UNIT, METRICS_UNIT, DIRS["tmpfilesdir"] / "fairgv.conf"):
+        expect(not re.search(r"@\w+@", at(root, name).read_text()), f"{name} has a placeholder")
 
 
 def packages_have_everything(root):
@@ -90,7 +90,7 @@ def packages_have_everything(root):
     standard = {"sysconfdir": "etc", "docdir": "usr/share/doc/fairgv-doc",
                 "pkglibdir": "usr/lib/fairgv", "prefix": "usr"}
     # debhelper installs these itself, from where packaging/debian/rules puts them.
-    apart = {str(UNIT), str(DIRS["udevrulesdir"] / "60-fairgv.rules")}
+    apart = {str(UNIT), str(METRICS_UNIT), str(DIRS["udevrulesdir"] / "60-fairgv.rules")}
     lists = {path.stem: [line.split()[0] for line in path.read_text().splitlines()]
              for path in (SOURCE / "packaging/debian").glob("*.install")}
     for path in files_of(root):
@@ -191,20 +191,22 @@ def examples_are_right():
     text = CONFIG.read_text()
     user = f'"{os.getuid()}"'
     all_of_it = re.sub(r"^\t# (?=, \{|    ivshmem)", "\t", text, flags=re.M)
+    all_of_it, keys = re.subn(r"^# (?=observe|metrics)", "", all_of_it, flags=re.M)
+    expect(keys == 3, "the examples of keys are not found")
     expect(all_of_it.count("\n\t, {") == 3, "the examples of VMs are not found")
     for name, changed in (("as installed", text), ("with its examples", all_of_it)):
-        changed = re.sub(r'"(root|alice|libvirt-qemu)"', user, changed)
+        changed = re.sub(r'"(root|alice|libvirt-qemu|fairgv-metrics)"', user, changed)
         CONFIG.write_text(changed)
         done = run(DIRS["sbindir"] / "fairgv-backend", "--check")
         expect(done.returncode == 0 and done.stdout.startswith("OK"), f"{name}: {done}")
 
 
-def unit_is_right():
-    text = UNIT.read_text()
+def unit_is_right(unit):
+    text = unit.read_text()
     command = re.search(r"^ExecStart=(.*)$", text, re.M)[1].split()
     expect(os.access(command[0], os.X_OK), f"{command[0]} cannot be executed")
     try:
-        done = run("systemd-analyze", "verify", "--man=no", UNIT)
+        done = run("systemd-analyze", "verify", "--man=no", unit)
     except FileNotFoundError:
         print("left out, as there is no systemd-analyze: its own look at the unit")
         return command
@@ -222,7 +224,7 @@ def await_notice(notices, wanted):
 
 
 def service_serves():
-    command = unit_is_right()
+    command = unit_is_right(UNIT)
     CONFIG.write_text(f'gpu = "soft"; vms = ( {{ name = "local"; users = ["{os.getuid()}"]; }} );')
     with tempfile.TemporaryDirectory() as folder, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
@@ -248,6 +250,32 @@ def service_serves():
             status = daemon.wait(PATIENCE_S)
             log.seek(0)
             expect(status == 0, log.read())
+
+
+def metrics_are_served():
+    command = unit_is_right(METRICS_UNIT)
+    CONFIG.write_text(f"""gpu = "soft"; observe = "{DIRS["runstatedir"]}/fairgv/observe.sock";
+                      vms = ( {{ name = "local"; users = ["{os.getuid()}"]; }} );""")
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(f"{folder}/notify")
+        notices.settimeout(PATIENCE_S)
+        env = {**os.environ, "NOTIFY_SOCKET": f"{folder}/notify"}
+        with subprocess.Popen([DIRS["sbindir"] / "fairgv-backend"], env=env) as daemon:
+            await_notice(notices, "READY=1")
+            with subprocess.Popen(command, env=env) as metrics:
+                await_notice(notices, "READY=1")
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.settimeout(PATIENCE_S)
+                    client.connect(f"{DIRS['runstatedir']}/fairgv-metrics/metrics.sock")
+                    client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    with client.makefile() as reply:
+                        text = reply.read()
+                expect("200 OK" in text and 'fairgv_vm_weight{vm="local",gpu="0"} 1' in text, text)
+                metrics.terminate()
+                expect(metrics.wait(PATIENCE_S) == 0, metrics)
+            daemon.terminate()
+            expect(daemon.wait(PATIENCE_S) == 0, daemon)
 
 
 def expect_cdi(spec):
@@ -322,7 +350,7 @@ def inside():
                     ["mount", "-t", "tmpfs", "fairgv", DIRS["runstatedir"]]):
         subprocess.run(command, check=True)
     before = CONFIG.read_text()
-    main(examples_are_right, service_serves, containers_get_their_vm)
+    main(examples_are_right, service_serves, metrics_are_served, containers_get_their_vm)
     CONFIG.write_text(before)
 
 

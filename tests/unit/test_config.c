@@ -54,6 +54,9 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.vms[0].sessions, FGV_SESSIONS_MAX);
 	ck_assert_uint_eq(config.vms[0].users.count, 1);
 	ck_assert_uint_eq(config.vms[0].users.uids[0], geteuid());
+	ck_assert_ptr_null(config.observe);
+	ck_assert_uint_eq(config.observe_user, geteuid());
+	ck_assert_uint_eq(config.metrics_port, 0);
 	ck_assert_ptr_null(config.vms[0].ivshmem);
 	ck_assert_uint_eq(config.vms[0].ivshmem_user, geteuid());
 	ck_assert_uint_eq(config.vms[0].windows, 4);
@@ -85,6 +88,8 @@ START_TEST(all_keys)
 		      "lanes = 8; warm = 0; uids = \"3000000-3000001\"; cgroup = \"/x\";\n"
 		      "sandbox = \"record\"; pageable_memory = \"refuse\";\n"
 		      "starts = 1; starts_burst = 2;\n"
+		      "observe = \"/run/x/o\"; observe_user = 9; metrics_socket = \"/run/x/m\";\n"
+		      "metrics_port = 65535;\n"
 		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
 		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
 		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\");\n"
@@ -98,6 +103,10 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.gpu.ordinals[1], 0);
 	ck_assert_str_eq(config.socket, "/run/x/y");
 	ck_assert_str_eq(config.control, "/run/x/z");
+	ck_assert_str_eq(config.observe, "/run/x/o");
+	ck_assert_uint_eq(config.observe_user, 9);
+	ck_assert_str_eq(config.metrics_socket, "/run/x/m");
+	ck_assert_uint_eq(config.metrics_port, 65535);
 	ck_assert_ptr_eq(config.policy, &fgv_policy_credit_hs);
 	ck_assert(config.preemptive);
 	ck_assert_uint_eq(config.slice_ns, 1500 * FGV_NS_PER_US);
@@ -367,6 +376,14 @@ static const struct {
 	 "x.conf:1: ivshmem_user: no user is called \"no such user\""},
 	{"socket = \"/x\"; vms = ( { name = \"a\";\nivshmem = \"/x\"; } );",
 	 "x.conf:2: ivshmem: is \"socket\" already"},
+	{"observe = \"/x\"; vms = ( { name = \"a\"; ivshmem = \"/x\"; } );",
+	 "x.conf:1: ivshmem: is \"observe\" already"},
+	{"control = \"/x\";\nobserve = \"/x\"; vms = ( { name = \"a\"; } );",
+	 "x.conf:2: observe: is \"control\" already"},
+	{"socket = \"/x\";\nobserve = \"/x\"; vms = ( { name = \"a\"; } );",
+	 "x.conf:2: observe: is \"socket\" already"},
+	{"metrics_port = 65536; vms = ( { name = \"a\"; } );",
+	 "x.conf:1: metrics_port: out of range: must be 0 to 65535"},
 	{"control = \"/x\"; vms = ( { name = \"a\"; ivshmem = \"/x\"; } );",
 	 "x.conf:1: ivshmem: is \"control\" already"},
 	{"vms = ( { name = \"a\"; ivshmem = \"/x\"; },\n{ name = \"b\"; },\n"
