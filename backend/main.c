@@ -271,7 +271,7 @@ static int start_vms(void)
 	for (size_t i = 0; i < config->vm_count && !ret; i++) {
 		const struct fgv_config_vm *vm = &config->vms[i];
 
-		ret = fgv_vm_init(&backend.vms[i], vm, &backend.devices.list[vm->device]);
+		ret = fgv_vm_init(&backend.vms[i], vm, &backend.devices);
 		if (ret)
 			break;
 		backend.vm_count++;

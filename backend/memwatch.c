@@ -77,15 +77,19 @@ static bool has_quota(const struct fgv_vm *vm)
 
 static bool is_watched(const struct fgv_vm *vm)
 {
-	return has_quota(vm) && !vm->device->soft && vm->taken;
+	return has_quota(vm) && !vm->shares[0].device->soft && vm->taken;
 }
 
+/* On any of its GPUs. */
 static bool is_near_quota(const struct fgv_vm *vm)
 {
-	struct fgv_account sum;
+	uint64_t quota_bytes = vm->config->memory_bytes;
 
-	fgv_vm_usage(vm, &sum);
-	return sum.memory_bytes >= vm->config->memory_bytes - vm->config->memory_bytes / NEAR_SHARE;
+	for (unsigned i = 0; i < vm->share_count; i++) {
+		if (fgv_vm_memory_on(vm, &vm->shares[i]) >= quota_bytes - quota_bytes / NEAR_SHARE)
+			return true;
+	}
+	return false;
 }
 
 static uint64_t used_by(pid_t pid, const struct fgv_nvml_use *uses, int count)
@@ -106,9 +110,10 @@ static bool was_suspect(const struct fgv_memwatch *watch, uint32_t number)
 	return false;
 }
 
-/* Fills @claims with the VM's sessions; how many they are. */
+/* Fills @claims with the VM's sessions and what they have of @share; how many they are. */
 static size_t collect(const struct fgv_memwatch *watch, const struct fgv_vm *vm,
-		      const struct fgv_nvml_use *uses, int count, struct fgv_memwatch_claim *claims)
+		      const struct fgv_share *share, const struct fgv_nvml_use *uses, int count,
+		      struct fgv_memwatch_claim *claims)
 {
 	const struct fgv_session *session = NULL;
 	size_t claimed = 0;
@@ -121,7 +126,7 @@ static size_t collect(const struct fgv_memwatch *watch, const struct fgv_vm *vm,
 		fgv_session_look(session, &view);
 		claims[claimed++] = (struct fgv_memwatch_claim){
 			.number = view.number,
-			.charged_bytes = view.account.memory_bytes,
+			.charged_bytes = fgv_session_memory_on(session, share),
 			.used_bytes = used_by(view.vgpu_pid, uses, count),
 			.suspect = was_suspect(watch, view.number),
 		};
@@ -142,13 +147,14 @@ static void end(struct fgv_memwatch *watch, const struct fgv_memwatch_claim *cla
 
 /* Whoever is over for the second time in a row is ended; the others are remembered. */
 static void judge(struct fgv_memwatch *watch, const struct fgv_vm *vm,
-		  const struct fgv_nvml_use *uses, int count, uint32_t *suspects, size_t *suspected)
+		  const struct fgv_share *share, const struct fgv_nvml_use *uses, int count,
+		  uint32_t *suspects, size_t *suspected)
 {
 	struct fgv_memwatch_claim claims[FGV_SESSIONS_MAX];
-	size_t claimed = collect(watch, vm, uses, count, claims);
+	size_t claimed = collect(watch, vm, share, uses, count, claims);
 
 	fgv_memwatch_judge(claims, claimed, vm->config->memory_bytes,
-			   fgv_device_context_bytes(vm->device));
+			   fgv_device_context_bytes(share->device));
 	for (size_t i = 0; i < claimed; i++) {
 		if (!claims[i].over)
 			continue;
@@ -183,7 +189,7 @@ static bool is_device_watched(const struct fgv_memwatch *watch, unsigned device)
 	    fgv_warm_ready(watch->sessions->warm, device))
 		return true;
 	for (size_t i = 0; i < watch->vm_count; i++) {
-		if (watch->vms[i].config->device == device && is_watched(&watch->vms[i]))
+		if (fgv_vm_share_of(&watch->vms[i], device) && is_watched(&watch->vms[i]))
 			return true;
 	}
 	return false;
@@ -216,8 +222,10 @@ static void look(struct fgv_memwatch *watch)
 		for (size_t i = 0; i < watch->vm_count; i++) {
 			const struct fgv_vm *vm = &watch->vms[i];
 
-			if (vm->config->device == device && is_watched(vm))
-				judge(watch, vm, watch->uses, count, suspects, &suspected);
+			const struct fgv_share *share = fgv_vm_share_of(vm, device);
+
+			if (share && is_watched(vm))
+				judge(watch, vm, share, watch->uses, count, suspects, &suspected);
 		}
 	}
 	memcpy(watch->suspects, suspects, suspected * sizeof(*suspects));

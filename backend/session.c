@@ -59,7 +59,7 @@ static void mark_ending(struct fgv_session *session)
 		return;
 	session->ending_ns = fgv_now_ns();
 	fgv_vm_set_ending(session->vm, session->account);
-	fgv_gpusched_session_ending(session->sched);
+	fgv_session_release_parts(session);
 }
 
 static void connection_ready(struct fgv_watch *watch, uint32_t events)
@@ -161,17 +161,31 @@ static void take_confined(struct fgv_session *session, const struct fgv_confined
 				    session->label, sessions->config->record);
 }
 
+/*
+ * The channels that a process names are those of all its GPUs, of which a CUDA device could not be
+ * held by itself: sessions with several of them give their grants back when they are done.
+ */
+static bool may_hold(const struct fgv_session *session, const struct fgv_part *part)
+{
+	return session->part_count == 1 || part->share->device->soft;
+}
+
 static void take_serving(struct fgv_session *session)
 {
 	struct fgv_sessions *sessions = session->sessions;
+	bool is_held_well = true;
 
 	unwatch(session);
-	if (session->ending_ns) {
-		fgv_holding_fini(&session->holding);
-		return;
+	for (unsigned i = 0; i < session->part_count && !session->ending_ns; i++) {
+		struct fgv_part *part = &session->parts[i];
+
+		if (may_hold(session, part))
+			is_held_well &= fgv_holding_begin(
+				&session->holding, sessions->config, part->share->device,
+				part->sched, session->pid, session->label, &sessions->hold_told);
 	}
-	if (!fgv_holding_begin(&session->holding, sessions->config, session->vm->device,
-			       session->sched, session->pid, session->label, &sessions->hold_told))
+	fgv_holding_fini(&session->holding);
+	if (!is_held_well)
 		fgv_sessions_kill(sessions, session->number, "its kernels can't be let go");
 }
 
@@ -284,10 +298,11 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	fgv_keeper_hang_up(&session->images);
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
-	fgv_session_detach_share(session, use);
+	fgv_session_detach_parts(session, use);
 	if (end)
 		tell_end(session, end, use);
-	fgv_device_forget(session->vm->device, session->pid);
+	for (unsigned i = 0; i < session->vm->share_count; i++)
+		fgv_device_forget(session->vm->shares[i].device, session->pid);
 	fgv_vm_put_account(session->vm, session->account, last);
 	fgv_session_drop_connection(session);
 	if (session->control_fd >= 0)
@@ -306,7 +321,7 @@ static void end_session(struct fgv_sessions *sessions, struct fgv_session *sessi
 	struct fgv_account last;
 
 	if (end->si_code != CLD_EXITED || end->si_status)
-		fgv_warm_suspect(sessions->warm, (unsigned)session->vm->config->device);
+		fgv_warm_suspect(sessions->warm, session->vm->shares[0].number);
 	forget(sessions, session, end, &last, &use);
 	log_end(session, end, &last, &use);
 	waitpid(session->pid, NULL, 0);
@@ -423,7 +438,7 @@ void fgv_sessions_find_vcpus(struct fgv_sessions *sessions)
 	struct fgv_session *session;
 
 	LIST_FOREACH(session, &sessions->list, link)
-		fgv_gpusched_find_vcpu(session->sched);
+		fgv_gpusched_find_vcpu(session->parts[0].sched);
 }
 
 struct fgv_session *fgv_sessions_find(const struct fgv_sessions *sessions, uint32_t number)
@@ -453,7 +468,15 @@ void fgv_session_look(const struct fgv_session *session, struct fgv_session_view
 		.uid = session->uid,
 	};
 	fgv_vm_account(session->vm, session->account, &view->account);
-	fgv_gpusched_session_stats(session->sched, &view->stats);
+	fgv_session_parts_stats(session, &view->stats);
+}
+
+uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share)
+{
+	struct fgv_account account;
+
+	fgv_share_account(share, session->account, &account);
+	return account.memory_bytes;
 }
 
 struct fgv_vm *fgv_session_vm(const struct fgv_session *session)

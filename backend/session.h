@@ -121,6 +121,8 @@ struct fgv_session_view {
 };
 
 void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view);
+/* What it is charged for of @share's memory. */
+uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share);
 struct fgv_vm *fgv_session_vm(const struct fgv_session *session);
 
 /* All sessions, the newest first: the one after @session, NULL for the first; NULL: no more. */

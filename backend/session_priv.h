@@ -12,6 +12,13 @@
 
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
+/* What it has of one GPU. */
+struct fgv_part {
+	const struct fgv_share *share;
+	struct fgv_gpusched_session *sched;
+	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
+};
+
 struct fgv_session {
 	struct fgv_watch connection; /* to the program; first, so that its address is ours */
 	struct fgv_watch control;    /* its control socket, until its process serves it */
@@ -22,8 +29,8 @@ struct fgv_session {
 	LIST_ENTRY(fgv_session) link;
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
-	struct fgv_gpusched_session *sched;
-	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
+	struct fgv_part parts[FGV_GPU_DEVICES_MAX]; /* in the order of the VM's shares */
+	unsigned part_count;
 	pid_t pid;
 	pid_t client_pid;
 	uint32_t guest_pid;
@@ -50,9 +57,18 @@ void fgv_sessions_look_at_connections(struct fgv_sessions *sessions, const struc
 void fgv_session_watch_control(struct fgv_session *session);
 
 /*
- * Its places with the schedulers of the engines are given up; *@use: of the engine that computes,
- * but for why the process was killed.
+ * Its places with the schedulers of its VM's GPUs; a negative errno, and then it has none. *@fds
+ * gets the descriptors of part i's grants, which are good until its process has started.
  */
-void fgv_session_detach_share(struct fgv_session *session, struct fgv_gpusched_stats *use);
+int fgv_session_attach_parts(struct fgv_session *session,
+			     int fds[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS]);
+/* They are given up; *@use: of the engines that compute, but for why the process was killed. */
+void fgv_session_detach_parts(struct fgv_session *session, struct fgv_gpusched_stats *use);
+/* Its process, which from now on may be killed for what it does with them. */
+void fgv_session_start_parts(struct fgv_session *session);
+/* Where it has kernels that are held, these are let go. */
+void fgv_session_release_parts(struct fgv_session *session);
+/* What the engines that compute have done for it, together. */
+void fgv_session_parts_stats(const struct fgv_session *session, struct fgv_gpusched_stats *stats);
 
 #endif

@@ -6,9 +6,11 @@
 #include "backend/session_priv.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "backend/guard/refusals.h"
 #include "backend/journal.h"
@@ -22,13 +24,28 @@
 /* Bytes of a file that a vGPU process writes, the log among them, beside soft device memory. */
 #define FILE_MAX (1ull << 30)
 
+/* Private memory of the process that is device memory of soft GPUs. */
+static uint64_t soft_bytes_of(const struct fgv_sessions *sessions,
+			      const struct fgv_session *session)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < session->part_count; i++) {
+		if (session->parts[i].share->device->soft)
+			bytes += sessions->config->soft_memory_bytes;
+	}
+	return bytes;
+}
+
+/* @part: of the session, the first one or another. */
 static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_session *session,
-		       const struct fgv_client_window *window, struct fgv_setup *setup)
+		       const struct fgv_part *part, const struct fgv_client_window *window,
+		       struct fgv_setup *setup)
 {
 	const struct fgv_window *layout = &sessions->layout;
 	bool pays = sessions->config->context_memory;
 	const struct fgv_config_vm *vm = session->vm->config;
-	uint64_t soft_bytes = session->vm->device->soft ? sessions->config->soft_memory_bytes : 0;
+	uint64_t soft_bytes = soft_bytes_of(sessions, session);
 
 	*setup = (struct fgv_setup){
 		.session = session->number,
@@ -41,46 +58,102 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.staging_len = layout->staging_len,
 		.slice_ns = sessions->config->slice_ns,
 		.idle_ns = sessions->config->idle_ns,
-		.context_bytes = pays ? fgv_device_context_bytes(session->vm->device) : 0,
+		.context_bytes = pays ? fgv_device_context_bytes(part->share->device) : 0,
 		.data_bytes = vm->process_memory_bytes + soft_bytes,
 		.file_bytes = FILE_MAX + soft_bytes,
 		.threads = fgv_vm_threads(vm),
 		.uid = vm->uid,
 		.lanes = layout->lanes,
-		.is_substitute = session->vm->device->is_substitute,
+		.is_substitute = part->share->device->is_substitute,
 		.batching = sessions->config->batching,
-		.engines = session->vm->copying[0] != NULL,
+		.engines = part->copying[0] != NULL,
+		.parts = part == session->parts ? session->part_count - 1 : 0,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
 }
 
+/* The descriptors of part @number that are not its window's. */
+static void fill_fds(const struct fgv_session *session, unsigned number,
+		     const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS],
+		     const struct fgv_client_window *window, int *fds)
+{
+	const struct fgv_share *share = session->parts[number].share;
+
+	fds[FGV_SETUP_WINDOW] = window->fd;
+	fds[FGV_SETUP_DOORBELL] = window->doorbell_fd;
+	fds[FGV_SETUP_ALLOWANCE] = share->allowance_fd;
+	fds[FGV_SETUP_ACCOUNTS] = share->accounts_read_fd;
+	fds[FGV_SETUP_ACCOUNT] = share->accounts_fd;
+	memcpy(&fds[FGV_SETUP_GRANT], grants[number], FGV_SETUP_GRANT_FDS * sizeof(int));
+}
+
+/* A further part, on its way to the session's process. @stand_in: for what it does not have. */
+static int send_part(const struct fgv_sessions *sessions, struct fgv_session *session,
+		     unsigned number, const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS],
+		     const struct fgv_client_window *window, const int pair[2], int stand_in)
+{
+	const struct fgv_part *part = &session->parts[number];
+	int fds[FGV_SETUP_PART_FDS] = {
+		[FGV_SETUP_CONNECTION] = pair[0],
+		[FGV_SETUP_CGROUP] = stand_in,
+		[FGV_SETUP_IMAGES] = stand_in,
+		[FGV_SETUP_PEER] = pair[1],
+	};
+	struct fgv_setup_part message;
+
+	fill_fds(session, number, grants, window, fds);
+	fill_setup(sessions, session, part, window, &message.setup);
+	return fgv_warm_add_part(sessions->warm, part->share->number, &message, fds, session->pid,
+				 session->control_fd);
+}
+
+/* With a window, a doorbell and a connection of its own, none of which is kept. */
+static int hand_over_part(const struct fgv_sessions *sessions, struct fgv_session *session,
+			  unsigned number,
+			  const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
+{
+	struct fgv_client_window window = {.fd = fgv_window_create(&sessions->layout)};
+	int pair[2], ret;
+
+	if (window.fd < 0)
+		return window.fd;
+	window.doorbell_fd = fgv_doorbell_create();
+	ret = window.doorbell_fd;
+	if (ret >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		ret = -errno;
+		close(window.doorbell_fd);
+	} else if (ret >= 0) {
+		ret = send_part(sessions, session, number, grants, &window, pair, window.fd);
+		close(pair[0]);
+		close(pair[1]);
+		close(window.doorbell_fd);
+	}
+	close(window.fd);
+	return ret;
+}
+
 static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_session *session,
 			  const struct fgv_client *client, const struct fgv_client_window *window,
-			  const int grant_fds[FGV_SETUP_GRANT_FDS], int images_fd)
+			  const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS], int images_fd)
 {
 	int fds[FGV_SETUP_FDS] = {
 		[FGV_SETUP_CONNECTION] = client->fd,
-		[FGV_SETUP_WINDOW] = window->fd,
-		[FGV_SETUP_DOORBELL] = window->doorbell_fd,
-		[FGV_SETUP_ALLOWANCE] = session->vm->allowance_fd,
-		[FGV_SETUP_ACCOUNTS] = session->vm->accounts_read_fd,
-		[FGV_SETUP_ACCOUNT] = session->vm->accounts_fd,
 		[FGV_SETUP_CGROUP] = session->vm->cgroup_fd,
 		[FGV_SETUP_IMAGES] = images_fd,
 	};
 	struct fgv_setup setup;
 
-	memcpy(&fds[FGV_SETUP_GRANT], grant_fds, FGV_SETUP_GRANT_FDS * sizeof(int));
-	fill_setup(sessions, session, window, &setup);
-	return fgv_warm_assign(sessions->warm, (unsigned)session->vm->config->device, &setup, fds,
+	fill_fds(session, 0, grants, window, fds);
+	fill_setup(sessions, session, &session->parts[0], window, &setup);
+	return fgv_warm_assign(sessions->warm, session->parts[0].share->number, &setup, fds,
 			       &session->pid, &session->control_fd);
 }
 
 /* With a line to the keeper of its VM's images. */
 static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *session,
 		     const struct fgv_client *client, const struct fgv_client_window *window,
-		     const int grant_fds[FGV_SETUP_GRANT_FDS])
+		     const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
 	struct fgv_vm *vm = session->vm;
 	int fd = fgv_keeper_connect(&session->images, &vm->keeper, sessions->warm->vgpu_path,
@@ -89,7 +162,7 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 
 	if (fd < 0)
 		return fd;
-	ret = hand_over_with(sessions, session, client, window, grant_fds, fd);
+	ret = hand_over_with(sessions, session, client, window, grants, fd);
 	close(fd);
 	if (ret)
 		fgv_keeper_hang_up(&session->images);
@@ -98,7 +171,8 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 
 /* With a window and a doorbell of its own, neither of which is kept. */
 static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session *session,
-			 const struct fgv_client *client, const int grant_fds[FGV_SETUP_GRANT_FDS])
+			 const struct fgv_client *client,
+			 const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
 	struct fgv_client_window window = {.fd = fgv_window_create(&sessions->layout)};
 	int ret;
@@ -108,7 +182,7 @@ static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session
 	window.doorbell_fd = fgv_doorbell_create();
 	ret = window.doorbell_fd;
 	if (ret >= 0) {
-		ret = hand_over(sessions, session, client, &window, grant_fds);
+		ret = hand_over(sessions, session, client, &window, grants);
 		close(window.doorbell_fd);
 	}
 	close(window.fd);
@@ -117,58 +191,29 @@ static int hand_over_new(const struct fgv_sessions *sessions, struct fgv_session
 
 /* Finds the session a process. On failure there is none to get rid of. */
 static int find_process(const struct fgv_sessions *sessions, struct fgv_session *session,
-			const struct fgv_client *client, const int grant_fds[FGV_SETUP_GRANT_FDS])
+			const struct fgv_client *client,
+			const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
 	if (!client->window)
-		return hand_over_new(sessions, session, client, grant_fds);
-	return hand_over(sessions, session, client, client->window, grant_fds);
+		return hand_over_new(sessions, session, client, grants);
+	return hand_over(sessions, session, client, client->window, grants);
 }
 
-/* *@use: of the engine that computes, but for why the process was killed. */
-void fgv_session_detach_share(struct fgv_session *session, struct fgv_gpusched_stats *use)
+/*
+ * There is a process by now, which waits for its parts: one that does not get them all ends, and
+ * tells its program so.
+ */
+static void hand_over_parts(const struct fgv_sessions *sessions, struct fgv_session *session,
+			    const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
-	struct fgv_gpusched_stats copying = {0};
-	const char *killed_for = NULL;
+	int ret = 0;
 
-	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
-		if (!session->copying[i])
-			continue;
-		fgv_gpusched_detach_session(session->copying[i], &copying);
-		session->copying[i] = NULL;
-		killed_for = copying.killed_for ? copying.killed_for : killed_for;
-	}
-	fgv_gpusched_detach_session(session->sched, use);
-	if (use && !use->killed_for)
-		use->killed_for = killed_for;
-}
-
-/* Where engines are not granted by themselves, the descriptors of the one grant stand for all. */
-static int attach_share(struct fgv_session *session, int fds[FGV_SETUP_GRANT_FDS])
-{
-	int ret = fgv_gpusched_attach_session(session->vm->vgpu, session->label, &session->sched,
-					      fds);
-
-	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
-		int *own = &fds[3 * (i + 1)];
-
-		if (session->vm->copying[i])
-			ret = fgv_gpusched_attach_session(session->vm->copying[i], session->label,
-							  &session->copying[i], own);
-		else
-			memcpy(own, fds, 3 * sizeof(int));
-		if (ret)
-			fgv_session_detach_share(session, NULL);
-	}
-	return ret;
-}
-
-static void tell_started(struct fgv_session *session)
-{
-	fgv_gpusched_session_started(session->sched, session->pid);
-	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
-		if (session->copying[i])
-			fgv_gpusched_session_started(session->copying[i], session->pid);
-	}
+	for (unsigned i = 1; i < session->part_count && !ret; i++)
+		ret = hand_over_part(sessions, session, i, grants);
+	if (!ret)
+		return;
+	fgv_error("%s: its other GPUs: %s", session->label, strerror(-ret));
+	kill(session->pid, SIGKILL);
 }
 
 static int start(const struct fgv_sessions *sessions, struct fgv_session *session,
@@ -179,18 +224,21 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 		.uid = client->uid,
 		.vcpus = client->window ? &session->vm->vcpus : NULL,
 	};
-	int grant_fds[FGV_SETUP_GRANT_FDS];
-	int ret = attach_share(session, grant_fds);
+	int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS];
+	int ret = fgv_session_attach_parts(session, grants);
 
 	if (ret)
 		return ret;
-	fgv_gpusched_session_guest(session->sched, &owner);
-	ret = find_process(sessions, session, client, grant_fds);
-	if (ret)
-		fgv_session_detach_share(session, NULL);
-	else
-		tell_started(session);
-	return ret;
+	fgv_gpusched_session_guest(session->parts[0].sched, &owner);
+	ret = find_process(sessions, session, client, grants);
+	if (ret) {
+		fgv_session_detach_parts(session, NULL);
+		return ret;
+	}
+	/* While the descriptors of its grants are open. */
+	hand_over_parts(sessions, session, grants);
+	fgv_session_start_parts(session);
+	return 0;
 }
 
 static CUresult refuse_start(struct fgv_session *session, int error, char *text, size_t text_len)

@@ -6,11 +6,13 @@
  * socket to the daemon. On it comes one struct fgv_prepare, for a soft device with the
  * descriptors of a seat at its engine (arbiter.h): the process opens its GPU and answers with
  * one struct fgv_prepared. Then comes, at once or hours later, one struct fgv_setup with the
- * descriptors in the order of enum fgv_setup_fd; the process says by what its kernels can be held
- * with one struct fgv_channels (channels.h), with their open file if there is one, closes its
- * sandbox, says so with one struct fgv_confined, with a listener if it was told to have one, gets
- * ready, says that with one struct fgv_serving, and serves that session. Nothing else is sent: no
- * word comes from a process that a guest could have taken over. The socket's end ends the process.
+ * descriptors in the order of enum fgv_setup_fd, and behind it one struct fgv_setup_part for each
+ * further GPU of the session (docs/design/0023-devices.md); the process says by what its kernels
+ * can be held with one struct fgv_channels (channels.h), with their open file if there is one,
+ * closes its sandbox, says so with one struct fgv_confined, with a listener if it was told to have
+ * one, gets ready, says that with one struct fgv_serving, and serves that session. Nothing else is
+ * sent: no word comes from a process that a guest could have taken over. The socket's end ends the
+ * process.
  *
  * The same program also keeps the images of a VM's modules (struct fgv_keeper_setup).
  */
@@ -85,12 +87,17 @@ enum fgv_setup_fd {
 	FGV_SETUP_GRANT_IN,   /* the same three for copying in ... */
 	FGV_SETUP_GRANT_IN_BELL,
 	FGV_SETUP_SCHED_IN_BELL,
-	FGV_SETUP_GRANT_OUT, /* ... and out; where engines are not granted separately, those above */
+	FGV_SETUP_GRANT_OUT, /* ... and out; where engines are not granted separately, those above
+			      */
 	FGV_SETUP_GRANT_OUT_BELL,
 	FGV_SETUP_SCHED_OUT_BELL,
-	FGV_SETUP_CGROUP,     /* "0" written to it puts the process into its VM's control group */
-	FGV_SETUP_IMAGES,     /* to the keeper of the VM's images; without a peer if it has none */
+	FGV_SETUP_CGROUP, /* "0" written to it puts the process into its VM's control group */
+	FGV_SETUP_IMAGES, /* to the keeper of the VM's images; without a peer if it has none */
 	FGV_SETUP_FDS,
+	/* With a part only: the guest's end of its connection, and the seat of a soft device. */
+	FGV_SETUP_PEER = FGV_SETUP_FDS,
+	FGV_SETUP_SEAT,
+	FGV_SETUP_PART_FDS = FGV_SETUP_SEAT + 3,
 	FGV_SETUP_GRANT_FDS = FGV_SETUP_CGROUP - FGV_SETUP_GRANT
 };
 
@@ -116,7 +123,17 @@ struct fgv_setup {
 	uint32_t is_substitute; /* for the welcome */
 	uint32_t batching;	/* launches may go to the driver together */
 	uint32_t engines;	/* each is granted by itself */
-	uint32_t reserved;
+	uint32_t parts;		/* that follow this; in one of them 0 */
+};
+
+/*
+ * One further GPU of a session. Its descriptors are those of a setup, of which the control group
+ * and the keeper are the first one's alone, and stand for nothing here; FGV_SETUP_PEER; and of a
+ * soft device those of its seat.
+ */
+struct fgv_setup_part {
+	struct fgv_prepare prepare;
+	struct fgv_setup setup;
 };
 
 /*
@@ -164,17 +181,17 @@ struct fgv_images_reply {
  * happened, so nothing of it can stay behind.
  */
 struct fgv_account {
-	uint64_t memory_bytes;	/* of the device, as charged */
+	uint64_t memory_bytes; /* of the device, as charged */
 	uint64_t requests;
-	uint64_t round_trips;	/* requests that the guest waited for */
+	uint64_t round_trips; /* requests that the guest waited for */
 	uint64_t launches;
-	uint64_t batched;	/* of them, those that went to the driver together */
-	uint64_t repeated;	/* of these, those of sequences that had come before */
-	uint64_t changed;	/* of these, those whose arguments were others */
-	uint64_t graphs;	/* times that a graph was launched; its kernels are launches */
-	uint64_t doorbells_rung;	/* for sleeping threads of the guest */
-	uint64_t doorbells_received;	/* times that the guest woke the dispatcher */
-	uint64_t parks;			/* times that the dispatcher slept */
+	uint64_t batched;	     /* of them, those that went to the driver together */
+	uint64_t repeated;	     /* of these, those of sequences that had come before */
+	uint64_t changed;	     /* of these, those whose arguments were others */
+	uint64_t graphs;	     /* times that a graph was launched; its kernels are launches */
+	uint64_t doorbells_rung;     /* for sleeping threads of the guest */
+	uint64_t doorbells_received; /* times that the guest woke the dispatcher */
+	uint64_t parks;		     /* times that the dispatcher slept */
 	uint8_t reserved[FGV_PAGE_BYTES - 11 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
@@ -191,7 +208,7 @@ struct fgv_accounts {
 
 /* What a VM may have, in a memfd that is sealed: nobody but the daemon can write it. */
 struct fgv_allowance {
-	uint64_t memory_bytes;	/* its quota */
+	uint64_t memory_bytes; /* its quota */
 	/*
 	 * A bit for each session whose program has gone, but whose process has not. What its
 	 * account says is in use will be free in a moment.

@@ -39,15 +39,16 @@ static void add_process(struct fgv_msg_view *view, const struct fgv_session *ses
 static void describe_device(struct fgv_msg_view *view, const struct fgv_vm *vm,
 			    struct fgv_figures *figures)
 {
-	const uint32_t *values = fgv_figures_read(figures, vm->config->device, vm->device->place,
-						  fgv_now_ns());
+	const struct fgv_share *share = &vm->shares[0];
+	const uint32_t *values =
+		fgv_figures_read(figures, share->number, share->device->place, fgv_now_ns());
 
-	view->device = vm->device->info;
+	view->device = share->device->info;
 	view->device.devices = 1;
 	view->device.memory_bytes =
-		fgv_min_u64(vm->device->info.memory_bytes, vm->allowance->memory_bytes);
+		fgv_min_u64(share->device->info.memory_bytes, share->allowance->memory_bytes);
 	view->memory_bytes = view->device.memory_bytes;
-	snprintf(view->driver, sizeof(view->driver), "%s", vm->device->driver);
+	snprintf(view->driver, sizeof(view->driver), "%s", share->device->driver);
 	memcpy(view->figures, values, sizeof(view->figures));
 }
 
@@ -64,7 +65,7 @@ void fgv_view_take(struct fgv_msg_view *view, const struct fgv_vm *vm,
 	};
 	snprintf(view->vm, sizeof(view->vm), "%s", vm->config->name);
 	describe_device(view, vm, sessions->figures);
-	fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
+	fgv_gpusched_vgpu_stats(vm->shares[0].vgpu, &stats);
 	view->busy_ns = fgv_min_u64(stats.recent_ns, FGV_VIEW_NS);
 	while ((session = fgv_sessions_next(sessions, session))) {
 		if (fgv_session_vm(session) == vm && view->processes < FGV_VIEW_PROCESSES)

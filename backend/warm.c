@@ -122,12 +122,9 @@ static void process_ready(struct fgv_watch *watch, uint32_t events)
 	process->deadline_ns = 0;
 }
 
-/* @seat: the descriptors of its seat, where the device is a soft one. */
-static int send_prepare(const struct fgv_warm *warm, unsigned number, int control_fd,
-			const int seat[FGV_SEAT_FDS])
+static struct fgv_prepare prepare_for(const struct fgv_warm *warm, const struct fgv_device *device)
 {
-	const struct fgv_device *device = &warm->devices->list[number];
-	const struct fgv_prepare prepare = {
+	return (struct fgv_prepare){
 		.soft = device->soft,
 		.ordinal = device->ordinal,
 		.shares_context = warm->config->context == FGV_CONTEXT_MPS,
@@ -135,6 +132,14 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
 		.listen = 1,
 		.record = warm->config->record,
 	};
+}
+
+/* @seat: the descriptors of its seat, where the device is a soft one. */
+static int send_prepare(const struct fgv_warm *warm, unsigned number, int control_fd,
+			const int seat[FGV_SEAT_FDS])
+{
+	const struct fgv_device *device = &warm->devices->list[number];
+	const struct fgv_prepare prepare = prepare_for(warm, device);
 
 	return fgv_fds_send(control_fd, &prepare, sizeof(prepare), seat,
 			    device->soft ? FGV_SEAT_FDS : 0);
@@ -301,6 +306,25 @@ int fgv_warm_assign(struct fgv_warm *warm, unsigned device, const struct fgv_set
 	if (ret == 1)
 		ret = assign_new(warm, device, setup, fds, pid, control_fd);
 	fgv_warm_plan_session(&warm->plans[device], fgv_now_ns());
+	return ret;
+}
+
+int fgv_warm_add_part(struct fgv_warm *warm, unsigned device, struct fgv_setup_part *part,
+		      int fds[FGV_SETUP_PART_FDS], pid_t pid, int control_fd)
+{
+	const struct fgv_device *of = &warm->devices->list[device];
+	struct fgv_arbiter_seat *seat = NULL;
+	int ret = of->arbiter ? fgv_arbiter_attach(of->arbiter, &seat, &fds[FGV_SETUP_SEAT]) : 0;
+
+	if (ret)
+		return ret;
+	part->prepare = prepare_for(warm, of);
+	ret = fgv_fds_send(control_fd, part, sizeof(*part), fds,
+			   seat ? FGV_SETUP_PART_FDS : FGV_SETUP_SEAT);
+	if (seat && ret)
+		fgv_arbiter_detach(seat);
+	else if (seat)
+		fgv_arbiter_started(seat, pid);
 	return ret;
 }
 

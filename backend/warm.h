@@ -51,6 +51,13 @@ int fgv_warm_assign(struct fgv_warm *warm, unsigned device, const struct fgv_set
 		    const int fds[FGV_SETUP_FDS], pid_t *pid, int *control_fd);
 
 /*
+ * Sends process @pid, which has got a setup on @control_fd, a further @part of its session, on
+ * @device. The caller has filled in its setup, and @fds but for a seat. 0 or a negative errno.
+ */
+int fgv_warm_add_part(struct fgv_warm *warm, unsigned device, struct fgv_setup_part *part,
+		      int fds[FGV_SETUP_PART_FDS], pid_t pid, int control_fd);
+
+/*
  * A session on @device has ended otherwise than in order. Under MPS that may have been a fault
  * for all clients of the server, which takes no new ones until the last of those has gone: so
  * the ones that are kept go.

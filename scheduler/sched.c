@@ -322,13 +322,14 @@ int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t 
 	return 0;
 }
 
-static void add_stats(struct fgv_sched_stats *sum, const struct fgv_sched_stats *stats)
+void fgv_sched_stats_add(struct fgv_sched_stats *sum, const struct fgv_sched_stats *stats)
 {
 	sum->gpu_ns += stats->gpu_ns;
 	sum->held_ns += stats->held_ns;
 	sum->grants += stats->grants;
 	sum->overruns += stats->overruns;
 	sum->overrun_ns += stats->overrun_ns;
+	sum->starved += stats->starved;
 	fgv_hist_merge(&sum->wait, &stats->wait);
 }
 
@@ -343,7 +344,7 @@ void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_n
 		sched->told_awake = NULL;
 	LIST_REMOVE(session, vgpu_link);
 	fgv_sfq_node_fini(&session->vgpu->sessions, &session->node);
-	add_stats(&session->vgpu->gone, &session->stats);
+	fgv_sched_stats_add(&session->vgpu->gone, &session->stats);
 	fgv_recent_merge(&session->vgpu->gone_recent, &session->recent, sched->now_ns);
 	sched->load.sessions--;
 	free(session);
@@ -387,7 +388,7 @@ void fgv_sched_vgpu_stats(const struct fgv_sched_vgpu *vgpu, struct fgv_sched_st
 
 	*stats = vgpu->gone;
 	LIST_FOREACH(session, &vgpu->all, vgpu_link)
-		add_stats(stats, &session->stats);
+		fgv_sched_stats_add(stats, &session->stats);
 }
 
 const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_session *session)

@@ -183,6 +183,9 @@ struct fgv_sched_stats {
 	struct fgv_hist wait; /* from asking to the grant */
 };
 
+/* Adds what @stats counts to @sum. */
+void fgv_sched_stats_add(struct fgv_sched_stats *sum, const struct fgv_sched_stats *stats);
+
 /* The sum over the vGPU's sessions, those gone included. */
 void fgv_sched_vgpu_stats(const struct fgv_sched_vgpu *vgpu, struct fgv_sched_stats *stats);
 const struct fgv_sched_stats *fgv_sched_session_stats(const struct fgv_sched_session *session);

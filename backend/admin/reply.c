@@ -146,14 +146,14 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 }
 
 /* The same of the engines that copy, where they are granted by themselves. */
-static int add_copying(json_t *object, const struct fgv_vm *vm)
+static int add_copying(json_t *object, const struct fgv_share *share)
 {
 	static const char *const names[FGV_COPY_ENGINES] = {"copy_in", "copy_out"};
 	struct fgv_gpusched_stats stats;
 	int err = 0;
 
 	for (unsigned i = 0; i < FGV_COPY_ENGINES && !err; i++) {
-		if (!fgv_vm_copying_stats(vm, i, &stats))
+		if (!fgv_share_copying_stats(share, i, &stats))
 			continue;
 		err = json_object_set_new(object, names[i],
 					  json_pack("{s:I, s:I, s:o}", "gpu_ns",
@@ -205,6 +205,53 @@ static json_t *sessions_of(const struct fgv_admin_scope *scope, const struct fgv
 	return NULL;
 }
 
+/* What a VM has of one GPU and, with @figures, what it has used there. */
+static json_t *share_of(const struct fgv_vm *vm, const struct fgv_share *share, bool figures)
+{
+	json_t *object = json_pack("{s:I, s:I}", "device", integer(share->number), "memory_bytes",
+				   integer(fgv_vm_memory_on(vm, share)));
+	struct fgv_gpusched_stats stats;
+	int err = object ? 0 : -1;
+
+	fgv_gpusched_vgpu_stats(share->vgpu, &stats);
+	if (!err && figures) {
+		err |= json_object_set_new(object, "gpu_ns",
+					   json_integer(integer(stats.sched.gpu_ns)));
+		err |= json_object_set_new(object, "grants",
+					   json_integer(integer(stats.sched.grants)));
+		err |= add_copying(object, share);
+	}
+	if (!err)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *shares_of(const struct fgv_vm *vm, bool figures)
+{
+	json_t *array = json_array();
+	int err = array ? 0 : -1;
+
+	for (unsigned i = 0; i < vm->share_count && !err; i++)
+		err = json_array_append_new(array, share_of(vm, &vm->shares[i], figures));
+	if (!err)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
+/* On all its GPUs together. */
+static void vm_stats(const struct fgv_vm *vm, struct fgv_gpusched_stats *sum)
+{
+	*sum = (struct fgv_gpusched_stats){0};
+	for (unsigned i = 0; i < vm->share_count; i++) {
+		struct fgv_gpusched_stats stats;
+
+		fgv_gpusched_vgpu_stats(vm->shares[i].vgpu, &stats);
+		fgv_gpusched_stats_add(sum, &stats);
+	}
+}
+
 static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm, bool figures)
 {
 	json_t *sessions = sessions_of(scope, vm, figures);
@@ -213,9 +260,9 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 	json_t *object;
 	int err;
 
-	fgv_gpusched_shares(vm->vgpu, &shares);
+	fgv_gpusched_shares(vm->shares[0].vgpu, &shares);
 	object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
-			   integer(fgv_gpusched_weight(vm->vgpu)), "request_ppm",
+			   integer(fgv_gpusched_weight(vm->shares[0].vgpu)), "request_ppm",
 			   integer(shares.request), "limit_ppm", integer(shares.limit), "slo_ns",
 			   integer(shares.bound_ns), "device", integer(vm->config->device));
 	err = object ? 0 : -1;
@@ -233,12 +280,13 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 	if (!err && figures) {
 		struct fgv_gpusched_stats stats;
 
-		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
+		vm_stats(vm, &stats);
 		err |= add_figures(object, &account, &stats);
-		err |= add_copying(object, vm);
+		err |= add_copying(object, &vm->shares[0]);
 		err |= json_object_set_new(object, "starved",
 					   json_integer(integer(stats.sched.starved)));
 	}
+	err |= json_object_set_new(object, "gpus", shares_of(vm, figures));
 	err |= json_object_set_new(object, "sessions", sessions);
 	if (!err)
 		return object;
@@ -253,14 +301,14 @@ static json_t *gpu_of(const struct fgv_admin_scope *scope, size_t device)
 	uint64_t gpu_ns = 0, weight = 0;
 
 	for (size_t i = 0; i < scope->vm_count; i++) {
-		const struct fgv_vm *vm = &scope->vms[i];
+		const struct fgv_share *share = fgv_vm_share_of(&scope->vms[i], (unsigned)device);
 		struct fgv_gpusched_stats stats;
 
-		if (vm->config->device != device)
+		if (!share)
 			continue;
-		fgv_gpusched_vgpu_stats(vm->vgpu, &stats);
+		fgv_gpusched_vgpu_stats(share->vgpu, &stats);
 		gpu_ns += stats.sched.gpu_ns;
-		weight += fgv_gpusched_weight(vm->vgpu);
+		weight += fgv_gpusched_weight(share->vgpu);
 	}
 	return json_pack("{s:I, s:o, s:s, s:I, s:I, s:I, s:I}", "device", integer(device), "name",
 			 string(gpu->name), "policy", fgv_gpusched_policy(gpu->sched), "warm",

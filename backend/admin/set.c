@@ -31,7 +31,7 @@ static json_t *set_weight(struct fgv_vm *vm, const json_t *value, const struct u
 			  char *why, size_t why_len)
 {
 	json_int_t weight = json_integer_value(value);
-	uint32_t before = fgv_gpusched_weight(vm->vgpu);
+	uint32_t before = fgv_gpusched_weight(vm->shares[0].vgpu);
 	uint64_t min, max;
 	int ret;
 
@@ -90,7 +90,7 @@ static bool read_time(const json_t *request, const char *key, uint64_t *ns, char
 static void explain(const struct fgv_vm *vm, const struct fgv_sched_shares *shares, int ret,
 		    char *why, size_t why_len)
 {
-	const char *policy = fgv_gpusched_policy(vm->device->sched);
+	const char *policy = fgv_gpusched_policy(vm->shares[0].device->sched);
 	char request[SHARE_LEN], limit[SHARE_LEN];
 
 	fgv_config_text_show_share(shares->request, request, sizeof(request));
@@ -139,7 +139,7 @@ static json_t *set_shares(struct fgv_vm *vm, const json_t *request, const struct
 	struct fgv_sched_shares before, shares;
 	int ret;
 
-	fgv_gpusched_shares(vm->vgpu, &before);
+	fgv_gpusched_shares(vm->shares[0].vgpu, &before);
 	shares = before;
 	if (!read_share(request, "request_ppm", &shares.request, why, why_len) ||
 	    !read_share(request, "limit_ppm", &shares.limit, why, why_len) ||

@@ -355,6 +355,21 @@ static void add_session(struct fgv_gpusched_stats *stats,
 	stats->waiting |= session->state == SESSION_WAITING;
 }
 
+void fgv_gpusched_stats_add(struct fgv_gpusched_stats *sum, const struct fgv_gpusched_stats *stats)
+{
+	fgv_sched_stats_add(&sum->sched, &stats->sched);
+	sum->stalls += stats->stalls;
+	sum->sync_calls += stats->sync_calls;
+	sum->favoured += stats->favoured;
+	sum->holds += stats->holds;
+	sum->recent_ns += stats->recent_ns;
+	sum->interactive |= stats->interactive;
+	sum->holding |= stats->holding;
+	sum->waiting |= stats->waiting;
+	if (!sum->killed_for)
+		sum->killed_for = stats->killed_for;
+}
+
 static void look_at_session(const struct fgv_gpusched_session *session,
 			    struct fgv_gpusched_stats *stats)
 {

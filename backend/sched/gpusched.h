@@ -24,7 +24,8 @@ struct fgv_gpusched_session;
 
 /*
  * A GPU has a scheduler for each of its engines: for computing, and where they are granted by
- * themselves, for copying in and out (docs/design/0021-engines.md). They know nothing of each other.
+ * themselves, for copying in and out (docs/design/0021-engines.md). They know nothing of each
+ * other.
  */
 #define FGV_COPY_ENGINES 2
 
@@ -104,6 +105,9 @@ struct fgv_gpusched_stats {
 	bool waiting;
 	const char *killed_for; /* why its process was killed; NULL: it was not (sessions only) */
 };
+
+/* Adds what @stats has to @sum; of the reasons for killing the first one stays. */
+void fgv_gpusched_stats_add(struct fgv_gpusched_stats *sum, const struct fgv_gpusched_stats *stats);
 
 /*
  * The session's process has ended, or never began, but has not been reaped: its id is still

@@ -1,0 +1,215 @@
+/*
+ * Shares of GPUs; see share.h.
+ */
+#include "backend/share.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include "backend/memory.h"
+
+static int open_accounts(struct fgv_share *share)
+{
+	void *accounts;
+	int ret;
+
+	share->accounts_fd =
+		fgv_memory_create("fairgv-accounts", sizeof(*share->accounts), &accounts);
+	if (share->accounts_fd < 0)
+		return share->accounts_fd;
+	share->accounts = accounts;
+	share->accounts_read_fd = fgv_memory_reopen_readable(share->accounts_fd);
+	ret = share->accounts_read_fd;
+	if (ret >= 0)
+		return 0;
+	munmap(share->accounts, sizeof(*share->accounts));
+	close(share->accounts_fd);
+	return ret;
+}
+
+static void close_accounts(struct fgv_share *share)
+{
+	close(share->accounts_read_fd);
+	munmap(share->accounts, sizeof(*share->accounts));
+	close(share->accounts_fd);
+}
+
+static int open_allowance(struct fgv_share *share, uint64_t memory_bytes)
+{
+	void *allowance;
+
+	share->allowance_fd = fgv_memory_create_readable("fairgv-allowance",
+							 sizeof(*share->allowance), &allowance);
+	if (share->allowance_fd < 0)
+		return share->allowance_fd;
+	share->allowance = allowance;
+	share->allowance->memory_bytes = memory_bytes;
+	return 0;
+}
+
+static void close_allowance(struct fgv_share *share)
+{
+	munmap(share->allowance, sizeof(*share->allowance));
+	close(share->allowance_fd);
+}
+
+static void detach(struct fgv_share *share)
+{
+	for (unsigned i = 0; i < FGV_COPY_ENGINES; i++) {
+		if (share->copying[i])
+			fgv_gpusched_detach_vgpu(share->copying[i]);
+	}
+	if (share->vgpu)
+		fgv_gpusched_detach_vgpu(share->vgpu);
+}
+
+/* Its place on the device, of each engine that is granted by itself. */
+static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
+{
+	const struct fgv_device *device = share->device;
+	uint32_t weight = (uint32_t)config->weight;
+	const struct fgv_sched_shares shares = {
+		.request = (uint32_t)config->request,
+		.limit = (uint32_t)config->limit,
+		.bound_ns = config->slo_ns,
+	};
+	int ret = fgv_gpusched_attach_vgpu(device->sched, weight, &share->vgpu);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (device->copying[i])
+			ret = fgv_gpusched_attach_vgpu(device->copying[i], weight,
+						       &share->copying[i]);
+	}
+	if (!ret)
+		ret = fgv_share_set_shares(share, &shares);
+	if (ret)
+		detach(share);
+	return ret;
+}
+
+int fgv_share_set_shares(struct fgv_share *share, const struct fgv_sched_shares *shares)
+{
+	int ret = fgv_gpusched_set_shares(share->vgpu, shares);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (share->copying[i])
+			ret = fgv_gpusched_set_shares(share->copying[i], shares);
+	}
+	return ret;
+}
+
+int fgv_share_set_weight(struct fgv_share *share, uint32_t weight)
+{
+	int ret = fgv_gpusched_set_weight(share->vgpu, weight);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (share->copying[i])
+			ret = fgv_gpusched_set_weight(share->copying[i], weight);
+	}
+	return ret;
+}
+
+bool fgv_share_copying_stats(const struct fgv_share *share, unsigned i,
+			     struct fgv_gpusched_stats *stats)
+{
+	if (!share->copying[i])
+		return false;
+	fgv_gpusched_vgpu_stats(share->copying[i], stats);
+	return true;
+}
+
+int fgv_share_init(struct fgv_share *share, const struct fgv_config_vm *config, unsigned number,
+		   const struct fgv_device *device)
+{
+	int ret;
+
+	*share = (struct fgv_share){.number = number, .device = device};
+	ret = open_allowance(share, config->memory_bytes);
+	if (ret)
+		return ret;
+	ret = open_accounts(share);
+	if (ret)
+		goto close_allowance;
+	ret = attach(share, config);
+	if (!ret)
+		return 0;
+	close_accounts(share);
+close_allowance:
+	close_allowance(share);
+	return ret;
+}
+
+void fgv_share_fini(struct fgv_share *share)
+{
+	detach(share);
+	close_accounts(share);
+	close_allowance(share);
+}
+
+/* A word of an account, whose owner may be writing it. */
+static uint64_t word(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+void fgv_share_account(const struct fgv_share *share, unsigned account, struct fgv_account *now)
+{
+	const struct fgv_account *entry = &share->accounts->sessions[account];
+
+	*now = (struct fgv_account){
+		.memory_bytes = word(&entry->memory_bytes),
+		.requests = word(&entry->requests),
+		.round_trips = word(&entry->round_trips),
+		.launches = word(&entry->launches),
+		.batched = word(&entry->batched),
+		.repeated = word(&entry->repeated),
+		.changed = word(&entry->changed),
+		.graphs = word(&entry->graphs),
+		.doorbells_rung = word(&entry->doorbells_rung),
+		.doorbells_received = word(&entry->doorbells_received),
+		.parks = word(&entry->parks),
+	};
+}
+
+void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
+{
+	sum->memory_bytes += account->memory_bytes;
+	sum->requests += account->requests;
+	sum->round_trips += account->round_trips;
+	sum->launches += account->launches;
+	sum->batched += account->batched;
+	sum->repeated += account->repeated;
+	sum->changed += account->changed;
+	sum->graphs += account->graphs;
+	sum->doorbells_rung += account->doorbells_rung;
+	sum->doorbells_received += account->doorbells_received;
+	sum->parks += account->parks;
+}
+
+void fgv_share_clear(struct fgv_share *share, unsigned account)
+{
+	struct fgv_account *entry = &share->accounts->sessions[account];
+
+	__atomic_store_n(&entry->memory_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->requests, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->round_trips, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->launches, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->batched, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->repeated, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->changed, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->graphs, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->doorbells_rung, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->doorbells_received, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->parks, 0, __ATOMIC_RELAXED);
+}
+
+/* Pairs with the load in fgv_quota's sum_use(). */
+void fgv_share_set_taken(struct fgv_share *share, uint64_t taken)
+{
+	__atomic_store_n(&share->allowance->taken, taken, __ATOMIC_SEQ_CST);
+}
+
+/* Pairs with the acquire in fgv_quota_ending(). */
+void fgv_share_set_ending(struct fgv_share *share, uint64_t ending)
+{
+	__atomic_store_n(&share->allowance->ending, ending, __ATOMIC_RELEASE);
+}
