@@ -36,6 +36,16 @@ static void promise(struct fgv_sched_vgpu *vgpu, unsigned int i, unsigned int vg
 		exit(EXIT_FAILURE);
 }
 
+/* The first is the most urgent one. */
+static void rank(struct fgv_sched_vgpu *vgpu, struct fgv_sched_session *session, unsigned int i)
+{
+	const struct fgv_sched_advice advice = {.next_ns = FGV_NS_PER_MS};
+
+	if (fgv_sched_set_priority(vgpu, i == 0 ? 0 : 1 + i % 9, 0) != 0)
+		exit(EXIT_FAILURE);
+	fgv_sched_advise(session, &advice);
+}
+
 static struct fgv_sched *populate(const struct fgv_policy *policy, unsigned int vgpus)
 {
 	struct fgv_sched *sched;
@@ -50,15 +60,37 @@ static struct fgv_sched *populate(const struct fgv_policy *policy, unsigned int 
 			exit(EXIT_FAILURE);
 		if (policy->set_shares != NULL)
 			promise(vgpu, i, vgpus);
+		if (policy->set_priority != NULL)
+			rank(vgpu, session, i);
 		fgv_sched_request(session, 0);
 	}
 	return sched;
+}
+
+/*
+ * A holder gives back. The most urgent one leaves a gap every time, which another fills, and is
+ * back when that one is done.
+ */
+static void give_back(struct fgv_sched_session *holder, struct fgv_sched_session **urgent,
+		      uint64_t used_ns, uint64_t now_ns)
+{
+	const struct fgv_sched_advice gap = {.gap_ns = 5 * FGV_NS_PER_MS};
+	bool is_urgent = fgv_sched_vgpu_priority(fgv_sched_session_vgpu(holder)) == 0;
+
+	if (is_urgent) {
+		*urgent = holder;
+		fgv_sched_advise(holder, &gap);
+	}
+	fgv_sched_release(holder, used_ns, !is_urgent, now_ns);
+	if (!is_urgent && *urgent != NULL)
+		fgv_sched_request(*urgent, now_ns);
 }
 
 /* Of one round: nanoseconds of real time per hand-over. */
 static double hand_overs(struct fgv_sched *sched, struct fgv_sched_session **holder,
 			 uint64_t *now_ns)
 {
+	struct fgv_sched_session *urgent = NULL;
 	struct fgv_sched_decision d;
 	uint64_t start_ns = fgv_now_ns();
 
@@ -67,7 +99,7 @@ static double hand_overs(struct fgv_sched *sched, struct fgv_sched_session **hol
 			uint64_t used_ns = draw_slice();
 
 			*now_ns += used_ns + 1;
-			fgv_sched_release(*holder, used_ns, true, *now_ns);
+			give_back(*holder, &urgent, used_ns, *now_ns);
 		}
 		while (fgv_sched_decide(sched, *now_ns, &d))
 			if (d.action == FGV_SCHED_GRANT)

@@ -26,6 +26,22 @@ struct fgv_sched_shares {
 	uint64_t bound_ns;
 };
 
+/*
+ * Priorities, for policies that know them: 0 is the most urgent. A session without one of its own
+ * has its VM's, and a VM without one this.
+ */
+#define FGV_SCHED_PRIORITIES	   10u
+#define FGV_SCHED_PRIORITY_DEFAULT 5u
+
+/*
+ * What the process of a session expects; a guess at best, and a lie at worst, so a policy may use
+ * it only to the disadvantage of the session that says so, or of those less urgent.
+ */
+struct fgv_sched_advice {
+	uint32_t gap_ns;  /* idle now, it asks for the GPU again after this; 0: unknown */
+	uint32_t next_ns; /* what it asks the GPU for takes so long; 0: unknown */
+};
+
 struct fgv_sched_params {
 	uint64_t slice_ns;		/* of a grant; at least 1 */
 	uint64_t awake_lead_ns;		/* the next in line is awake this long before its turn */

@@ -6,8 +6,8 @@
  *
  * Rules for every operation: no clock, no thread, no I/O, no lock; time comes as now_ns,
  * which never moves back. Operations of one scheduler never run at the same time. They must
- * not call the core. Only attach and set_shares may allocate or fail. O(log n) or better in the number of
- * vGPUs for all but tick, attach and detach.
+ * not call the core. Only attach, set_shares and set_priority may allocate or fail. O(log n) or better
+ * in the number of vGPUs for all but tick, attach, detach and set_priority.
  *
  * A policy sees vGPUs. The sessions inside one share equally, which is the core's doing.
  *
@@ -15,8 +15,8 @@
  * sharing puts its share of the multiprocessors beside slice_ns in struct fgv_policy_grant),
  * quotas that change with the load (grant), requests and limits (set_shares; pick may answer
  * NULL while somebody waits, and ready_ns says when to ask again), strict priority with gap
- * filling (pick, and preempts when the urgent one wakes). Placement on several GPUs happens before: one
- * scheduler per GPU, and fgv_sched_load() to choose by.
+ * filling (set_priority, advise, and leave_ns when the urgent one wakes). Placement on several GPUs
+ * happens before: one scheduler per GPU, and fgv_sched_load() to choose by.
  */
 #ifndef FGV_SCHEDULER_POLICY_H
 #define FGV_SCHEDULER_POLICY_H
@@ -37,10 +37,13 @@ struct fgv_sfq_room;
 struct fgv_policy_vgpu {
 	uint64_t id;					      /* unique, in order of attachment */
 	uint32_t weight;				      /* 1 to FGV_SCHED_WEIGHT_MAX */
+	uint32_t priority;				      /* below FGV_SCHED_PRIORITIES */
 	struct fgv_sched_shares shares;			      /* nothing, under most policies */
 	uint32_t waiting;				      /* sessions that ask for the grant */
 	uint32_t holding;				      /* sessions that hold one */
 	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
+	struct fgv_sched_advice advice;			      /* the last that a session gave */
+	uint32_t taken_ns; /* a grant asked back comes back within this, whatever runs */
 };
 
 /* One GPU's scheduler as a policy sees it; @state is the policy's, zero before init. */
@@ -56,6 +59,14 @@ struct fgv_policy_gpu {
 struct fgv_policy_grant {
 	uint64_t slice_ns;
 	bool is_bounded; /* the slice also ends if nobody else waits; false by default */
+
+	/*
+	 * For a holder that may be asked back at any time: work that is not done at most at once
+	 * (0: as much as a slice), and whether only work that is expected to be done within the
+	 * slice is let through. A process can ignore both; its grant is asked back all the same.
+	 */
+	uint64_t ahead_ns;
+	bool must_fit;
 };
 
 /* The tags of a vGPU under a policy that has such; for tests, figures and statistics. */
@@ -93,6 +104,12 @@ struct fgv_policy {
 	enum fgv_policy_wait gpu_wait;	 /* a holder without a request; POLL: keeps the grant */
 	enum fgv_policy_wait guest_wait; /* the guest's vCPU without a reply */
 	enum fgv_policy_cosched cosched;
+
+	/*
+	 * Gaps in the work of one are filled with work of others: processes are to learn them,
+	 * and to give their grant back as one begins, if it is worth that.
+	 */
+	bool fills_gaps;
 
 	/* Grants that may be out at once; 0 means one. Ignored where pick is left out. */
 	uint32_t max_grants;
@@ -195,8 +212,9 @@ struct fgv_policy {
 			 uint64_t now_ns);
 
 	/*
-	 * vgpu has just been woken beside @holder, another one: how much longer may that use the
-	 * GPU? More than it was told before changes nothing. Left out: as it was told.
+	 * vgpu has just been woken beside @holder, or a further session of @holder itself asks: how
+	 * much longer may @holder use the GPU? More than it was told before changes nothing. Left
+	 * out: as it was told.
 	 */
 	uint64_t (*leave_ns)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 			     struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
@@ -219,6 +237,13 @@ struct fgv_policy {
 	int (*set_shares)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 			  const struct fgv_sched_shares *old, uint64_t now_ns);
 
+	/*
+	 * vgpu->priority has changed, from @old. A negative errno leaves it as it was. Left out:
+	 * the policy knows no priorities, and all vGPUs have FGV_SCHED_PRIORITY_DEFAULT.
+	 */
+	int (*set_priority)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old,
+			    uint64_t now_ns);
+
 	/* The vGPU's tags, or false. Left out: there are none. */
 	bool (*tags)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		     struct fgv_policy_tags *tags);
@@ -226,6 +251,7 @@ struct fgv_policy {
 
 extern const struct fgv_policy fgv_policy_fair;
 extern const struct fgv_policy fgv_policy_gemini;
+extern const struct fgv_policy fgv_policy_fikit;
 extern const struct fgv_policy fgv_policy_credit_poll;
 extern const struct fgv_policy fgv_policy_credit_hs;
 extern const struct fgv_policy fgv_policy_strict_co;

@@ -190,6 +190,8 @@ int fgv_sched_attach_vgpu(struct fgv_sched *sched, uint32_t weight, void *owner,
 	vgpu->pub.id = sched->next_id++;
 	vgpu->pub.weight = weight;
 	vgpu->pub.shares.limit = FGV_SCHED_WHOLE;
+	vgpu->pub.priority = FGV_SCHED_PRIORITY_DEFAULT;
+	vgpu->pub.taken_ns = UINT32_MAX;
 	vgpu->seen_service = sched->service;
 	LIST_INIT(&vgpu->all);
 	fgv_sfq_room_init(&vgpu->room);
@@ -300,6 +302,44 @@ int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_sha
 	return 0;
 }
 
+int fgv_sched_set_priority(struct fgv_sched_vgpu *vgpu, uint32_t priority, uint64_t now_ns)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	uint32_t old = vgpu->pub.priority;
+	int err;
+
+	now_ns = sched_advance(sched, now_ns);
+	if (priority >= FGV_SCHED_PRIORITIES)
+		return -EINVAL;
+	if (priority == old)
+		return 0;
+	if (sched->policy->set_priority == NULL)
+		return -EOPNOTSUPP;
+	vgpu->pub.priority = priority;
+	err = sched->policy->set_priority(&sched->gpu, &vgpu->pub, old, now_ns);
+	if (err != 0) {
+		vgpu->pub.priority = old;
+		return err;
+	}
+	fgv_sched_reorder(vgpu, now_ns);
+	return 0;
+}
+
+uint32_t fgv_sched_vgpu_priority(const struct fgv_sched_vgpu *vgpu)
+{
+	return vgpu->pub.priority;
+}
+
+void fgv_sched_set_taken(struct fgv_sched_vgpu *vgpu, uint64_t taken_ns)
+{
+	vgpu->pub.taken_ns = (uint32_t)fgv_min_u64(taken_ns, UINT32_MAX);
+}
+
+void fgv_sched_advise(struct fgv_sched_session *session, const struct fgv_sched_advice *advice)
+{
+	session->vgpu->pub.advice = *advice;
+}
+
 int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
 			     struct fgv_sched_session **out)
 {
@@ -331,6 +371,27 @@ void fgv_sched_stats_add(struct fgv_sched_stats *sum, const struct fgv_sched_sta
 	sum->overrun_ns += stats->overrun_ns;
 	sum->starved += stats->starved;
 	fgv_hist_merge(&sum->wait, &stats->wait);
+}
+
+int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_vgpu *to,
+			   uint64_t now_ns)
+{
+	uint64_t id = session->node.id;
+	bool waits = session->state == SESSION_WAITING;
+
+	if (session->state == SESSION_HOLDING)
+		return -EBUSY;
+	if (fgv_sfq_room_grow(&to->room, to->sessions.nodes + 1) != 0)
+		return -ENOMEM;
+	fgv_sched_withdraw(session, now_ns);
+	LIST_REMOVE(session, vgpu_link);
+	fgv_sfq_node_fini(&session->vgpu->sessions, &session->node);
+	session->vgpu = to;
+	fgv_sfq_node_init(&to->sessions, &session->node, id, 1);
+	LIST_INSERT_HEAD(&to->all, session, vgpu_link);
+	if (waits)
+		fgv_sched_request(session, now_ns);
+	return 0;
 }
 
 void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)

@@ -75,9 +75,26 @@ int fgv_sched_set_weight(struct fgv_sched_vgpu *vgpu, uint32_t weight);
 int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_shares *shares,
 			 uint64_t now_ns);
 
+/*
+ * Takes effect at the next decision. A new vGPU has FGV_SCHED_PRIORITY_DEFAULT. -EINVAL: not below
+ * FGV_SCHED_PRIORITIES; -EOPNOTSUPP: the policy knows no priorities, and this is another; -ENOMEM.
+ */
+int fgv_sched_set_priority(struct fgv_sched_vgpu *vgpu, uint32_t priority, uint64_t now_ns);
+uint32_t fgv_sched_vgpu_priority(const struct fgv_sched_vgpu *vgpu);
+
+/* A grant of @vgpu that is asked back comes back within @taken_ns; at first nobody knows. */
+void fgv_sched_set_taken(struct fgv_sched_vgpu *vgpu, uint64_t taken_ns);
+
 /* The new session is idle. -ENOMEM. */
 int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t now_ns,
 			     struct fgv_sched_session **out);
+
+/*
+ * From now on @session is one of @to's, a vGPU of the same scheduler. If it waits, it asks anew.
+ * -EBUSY: it holds a grant. -ENOMEM.
+ */
+int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_vgpu *to,
+			   uint64_t now_ns);
 
 /*
  * The session is gone, in whatever state; frees it. If it held a grant, @used_ns since its
@@ -110,6 +127,9 @@ int fgv_sched_charge(struct fgv_sched_session *session, uint64_t used_ns, uint64
  * stand still at once, and nobody else had the GPU. Nothing happens to others.
  */
 void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
+
+/* What @session expects, as it asks or is about to give back. Nothing happens to it. */
+void fgv_sched_advise(struct fgv_sched_session *session, const struct fgv_sched_advice *advice);
 
 /*
  * A holder gives back: drained, with @used_ns since its last charge, however long; @more
@@ -157,6 +177,8 @@ struct fgv_sched_decision {
 	enum fgv_sched_action action;
 	struct fgv_sched_session *session; /* valid until it is detached */
 	uint64_t slice_ns;		   /* GRANT, LIMIT */
+	uint64_t ahead_ns;		   /* GRANT; see struct fgv_policy_grant, as for must_fit */
+	bool must_fit;
 	uint64_t owed_ns;		   /* STARVED */
 	bool cosched;			   /* GRANT, AWAKE */
 	int32_t vcpu; /* with cosched: the last vCPU that waited; -1: unknown */

@@ -90,8 +90,10 @@ void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns)
 		return;
 	fgv_sfq_activate(&vgpu->sessions, &session->node, now_ns);
 	start_waiting(session, now_ns);
-	if (!woken)
+	if (!woken) {
+		fgv_sched_shorten_own(vgpu, now_ns);
 		return;
+	}
 	sched->load.active_weight += vgpu->pub.weight;
 	fgv_sched_wake(vgpu);
 	fgv_sched_preempt(vgpu, false, now_ns);
@@ -238,6 +240,7 @@ int fgv_sched_release(struct fgv_sched_session *session, uint64_t used_ns, bool 
 		sched->policy->put(&sched->gpu, &vgpu->pub, now_ns);
 	if (!more)
 		become_idle(session, now_ns);
+	vgpu->pub.advice.gap_ns = 0; /* of this idle time */
 	return 0;
 }
 
@@ -368,6 +371,8 @@ static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 		.action = FGV_SCHED_GRANT,
 		.session = session,
 		.slice_ns = session->slice_ns,
+		.ahead_ns = grant.ahead_ns,
+		.must_fit = grant.must_fit && session->slice_ns != FGV_SCHED_NO_LIMIT,
 		.cosched = cosched(session),
 		.vcpu = session->vcpu,
 	};

@@ -122,6 +122,12 @@ static inline uint64_t sched_advance(struct fgv_sched *sched, uint64_t now_ns)
 void fgv_sched_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns);
 void fgv_sched_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 
+/* Another session of @vgpu, which holds, asks. */
+void fgv_sched_shorten_own(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+
+/* The place of @vgpu among the others has changed. */
+void fgv_sched_reorder(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
+
 /* Tells the policy that @vgpu, already counted, has become active. */
 void fgv_sched_wake(struct fgv_sched_vgpu *vgpu);
 
