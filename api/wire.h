@@ -141,13 +141,15 @@ enum fgv_message_type {
 	FGV_MSG_VIEW = 6,
 };
 
+#define FGV_PRIORITY_LAST 9
+
 struct fgv_msg_hello {
 	uint32_t type; /* FGV_MSG_HELLO or FGV_MSG_LOOK */
 	uint32_t version;
 	char vm[FGV_NAME_MAX];	    /* empty: the first VM that the user may use */
 	char program[FGV_NAME_MAX]; /* for the log */
 	uint32_t pid;		    /* as the guest counts; for views of the VM only */
-	uint32_t reserved;
+	uint32_t priority;	    /* 0 to FGV_PRIORITY_LAST; its VM's, if that is less urgent */
 };
 _Static_assert(sizeof(struct fgv_msg_hello) == 144, "wire");
 

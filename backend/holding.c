@@ -74,7 +74,7 @@ static const char *refusal(const struct fgv_config *config)
 	if (config->context == FGV_CONTEXT_MPS)
 		return "clients of MPS can't be";
 	if (!config->policy->pick || config->policy->time_shared)
-		return "only policies fair and gemini do that";
+		return "only policies fair, gemini and fikit do that";
 	return NULL;
 }
 

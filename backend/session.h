@@ -52,6 +52,7 @@ struct fgv_client {
 	pid_t pid;
 	bool is_user;	    /* its uid is one user's, who may start so many and no more */
 	uint32_t guest_pid; /* as the guest says, who alone gets to see it */
+	uint32_t priority;  /* that it wants; 0: the VM's */
 	char program[FGV_NAME_MAX];
 	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };

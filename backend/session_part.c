@@ -79,6 +79,22 @@ void fgv_session_detach_parts(struct fgv_session *session, struct fgv_gpusched_s
 		*use = sum;
 }
 
+int fgv_session_prioritize_parts(struct fgv_session *session, uint32_t priority)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < session->part_count && !ret; i++) {
+		struct fgv_part *part = &session->parts[i];
+
+		ret = fgv_gpusched_session_priority(part->sched, priority);
+		for (unsigned j = 0; j < FGV_COPY_ENGINES && !ret; j++) {
+			if (part->copying[j])
+				ret = fgv_gpusched_session_priority(part->copying[j], priority);
+		}
+	}
+	return ret;
+}
+
 void fgv_session_start_parts(struct fgv_session *session)
 {
 	for (unsigned i = 0; i < session->part_count; i++) {

@@ -62,6 +62,8 @@ void fgv_session_watch_control(struct fgv_session *session);
  */
 int fgv_session_attach_parts(struct fgv_session *session,
 			     int fds[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS]);
+/* Before its process starts; as fgv_gpusched_session_priority(). */
+int fgv_session_prioritize_parts(struct fgv_session *session, uint32_t priority);
 /* They are given up; *@use: of the engines that compute, but for why the process was killed. */
 void fgv_session_detach_parts(struct fgv_session *session, struct fgv_gpusched_stats *use);
 /* Its process, which from now on may be killed for what it does with them. */

@@ -230,7 +230,9 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 	if (ret)
 		return ret;
 	fgv_gpusched_session_guest(session->parts[0].sched, &owner);
-	ret = find_process(sessions, session, client, grants);
+	ret = fgv_session_prioritize_parts(session, client->priority);
+	if (!ret)
+		ret = find_process(sessions, session, client, grants);
 	if (ret) {
 		fgv_session_detach_parts(session, NULL);
 		return ret;

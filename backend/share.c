@@ -81,6 +81,8 @@ static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 	}
 	if (!ret)
 		ret = fgv_share_set_shares(share, &shares);
+	if (!ret)
+		ret = fgv_share_set_priority(share, (uint32_t)config->priority);
 	if (ret)
 		detach(share);
 	return ret;
@@ -93,6 +95,17 @@ int fgv_share_set_shares(struct fgv_share *share, const struct fgv_sched_shares 
 	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
 		if (share->copying[i])
 			ret = fgv_gpusched_set_shares(share->copying[i], shares);
+	}
+	return ret;
+}
+
+int fgv_share_set_priority(struct fgv_share *share, uint32_t priority)
+{
+	int ret = fgv_gpusched_set_priority(share->vgpu, priority);
+
+	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
+		if (share->copying[i])
+			ret = fgv_gpusched_set_priority(share->copying[i], priority);
 	}
 	return ret;
 }

@@ -30,9 +30,10 @@ int fgv_share_init(struct fgv_share *share, const struct fgv_config_vm *config, 
 		   const struct fgv_device *device);
 void fgv_share_fini(struct fgv_share *share);
 
-/* Of each engine, from the next decision on. As fgv_gpusched_set_weight(), _set_shares(). */
+/* Of each engine, from the next decision on. As fgv_gpusched_set_weight(), and so on. */
 int fgv_share_set_weight(struct fgv_share *share, uint32_t weight);
 int fgv_share_set_shares(struct fgv_share *share, const struct fgv_sched_shares *shares);
+int fgv_share_set_priority(struct fgv_share *share, uint32_t priority);
 
 /* What of engine number @i that copies has been used; false: not granted by itself. */
 bool fgv_share_copying_stats(const struct fgv_share *share, unsigned i,

@@ -128,6 +128,7 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		.pid = connection->peer.pid,
 		.is_user = !connection->transport->only,
 		.guest_pid = hello->pid,
+		.priority = hello->priority,
 	};
 	char text[256];
 	CUresult status;

@@ -76,6 +76,15 @@ int fgv_vm_set_weight(struct fgv_vm *vm, uint32_t weight)
 	return ret;
 }
 
+int fgv_vm_set_priority(struct fgv_vm *vm, uint32_t priority)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < vm->share_count && !ret; i++)
+		ret = fgv_share_set_priority(&vm->shares[i], priority);
+	return ret;
+}
+
 /* All of its GPUs, or none: what one of them refuses is taken back on those before. */
 int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares)
 {

@@ -39,9 +39,10 @@ void fgv_vm_fini(struct fgv_vm *vm);
 /* Its share of GPU number @device; NULL: it has none. */
 const struct fgv_share *fgv_vm_share_of(const struct fgv_vm *vm, unsigned device);
 
-/* On all of its GPUs, from the next decision on. As fgv_gpusched_set_weight(), _set_shares(). */
+/* On all of its GPUs, from the next decision on. As fgv_gpusched_set_weight(), and so on. */
 int fgv_vm_set_weight(struct fgv_vm *vm, uint32_t weight);
 int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares);
+int fgv_vm_set_priority(struct fgv_vm *vm, uint32_t priority);
 
 /* Whether @peer may use @vm: one of its users, or the daemon's own. */
 bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer);

@@ -103,7 +103,7 @@ static long ioctl_open(struct fairgv_file *file, struct fairgv_open __user *user
 
 	if (IS_ERR(open))
 		return PTR_ERR(open);
-	if (open->flags & ~FAIRGV_OPEN_LOOK)
+	if (open->flags & ~(FAIRGV_OPEN_LOOK | FAIRGV_OPEN_PRIORITY_MASK))
 		goto out;
 	err = -EBUSY;
 	if (test_and_set_bit(0, &file->opened))

@@ -131,6 +131,7 @@ static int ask(struct fairgv_window *window, const struct fairgv_open *open)
 		.type = open->flags & FAIRGV_OPEN_LOOK ? FGV_MSG_LOOK : FGV_MSG_HELLO,
 		.version = open->wire_version,
 		.pid = task_tgid_nr(current),
+		.priority = (open->flags & FAIRGV_OPEN_PRIORITY_MASK) >> FAIRGV_OPEN_PRIORITY_SHIFT,
 	};
 	struct fairgv_device *dev = window->dev;
 	int idx;

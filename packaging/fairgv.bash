@@ -30,7 +30,7 @@ _fairgv_ctl_words() {
 	case $1 in
 	"") echo "list stat set end metrics doctor cdi" ;;
 	stat) _fairgv_column 2 1 ;;
-	set) _fairgv_column 2 1 | sed 's/$/ weight= request= limit= slo=/' ;;
+	set) _fairgv_column 2 1 | sed 's/$/ weight= priority= request= limit= slo=/' ;;
 	end) _fairgv_column 3 2 ;;
 	esac
 }

@@ -165,6 +165,7 @@ static CUresult start_session(struct fgv_slots_entry *entry, const struct fgv_ms
 		.uid = scope->uid,
 		.pid = scope->pid,
 		.guest_pid = hello->pid,
+		.priority = hello->priority,
 		.window = &window,
 	};
 	CUresult status;

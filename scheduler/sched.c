@@ -379,8 +379,10 @@ int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_v
 	uint64_t id = session->node.id;
 	bool waits = session->state == SESSION_WAITING;
 
-	if (session->state == SESSION_HOLDING)
+	if (session->state == SESSION_HOLDING) {
+		fgv_sched_end_within(session, sched_advance(to->sched, now_ns));
 		return -EBUSY;
+	}
 	if (fgv_sfq_room_grow(&to->room, to->sessions.nodes + 1) != 0)
 		return -ENOMEM;
 	fgv_sched_withdraw(session, now_ns);

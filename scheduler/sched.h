@@ -91,7 +91,7 @@ int fgv_sched_attach_session(struct fgv_sched_vgpu *vgpu, void *owner, uint64_t 
 
 /*
  * From now on @session is one of @to's, a vGPU of the same scheduler. If it waits, it asks anew.
- * -EBUSY: it holds a grant. -ENOMEM.
+ * -EBUSY: it holds a grant, which ends within a slice now if it has a limit. -ENOMEM.
  */
 int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_vgpu *to,
 			   uint64_t now_ns);

@@ -56,6 +56,11 @@ void fgv_sched_shorten_own(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
 			shorten(holder, vgpu, now_ns);
 }
 
+void fgv_sched_end_within(struct fgv_sched_session *holder, uint64_t now_ns)
+{
+	end_within(holder, holder->vgpu->sched->params.slice_ns, now_ns);
+}
+
 void fgv_sched_reorder(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
 {
 	struct fgv_sched *sched = vgpu->sched;
@@ -65,5 +70,5 @@ void fgv_sched_reorder(struct fgv_sched_vgpu *vgpu, uint64_t now_ns)
 		fgv_sched_shorten(vgpu, now_ns);
 	TAILQ_FOREACH(holder, &sched->holding, state_link)
 		if (holder->vgpu == vgpu)
-			end_within(holder, sched->params.slice_ns, now_ns);
+			fgv_sched_end_within(holder, now_ns);
 }

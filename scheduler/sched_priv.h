@@ -125,6 +125,9 @@ void fgv_sched_shorten(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 /* Another session of @vgpu, which holds, asks. */
 void fgv_sched_shorten_own(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 
+/* The grant of @holder ends within a slice from now, if others wait. */
+void fgv_sched_end_within(struct fgv_sched_session *holder, uint64_t now_ns);
+
 /* The place of @vgpu among the others has changed. */
 void fgv_sched_reorder(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 

@@ -38,6 +38,7 @@ static const char usage[] =
 	"usage: fairgvctl [OPTION]... list\n"
 	"       fairgvctl [OPTION]... stat [VM]...\n"
 	"       fairgvctl [OPTION]... set VM weight=N\n"
+	"       fairgvctl [OPTION]... set VM priority=N\n"
 	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
 	"       fairgvctl [OPTION]... metrics\n"
@@ -211,13 +212,15 @@ static json_t *parse_time(const char *text, const char *value)
 static json_t *parse_setting(const char *text, const char **key)
 {
 	const char *value = value_of(text, "weight");
-	long long weight;
+	long long number;
 
-	*key = "weight";
-	if (value && !parse_number(value, &weight))
-		refuse("%s: a weight is a whole number", text);
+	*key = value ? "weight" : "priority";
+	if (!value)
+		value = value_of(text, "priority");
+	if (value && !parse_number(value, &number))
+		refuse("%s: a %s is a whole number", text, *key);
 	if (value)
-		return json_integer(weight);
+		return json_integer(number);
 	*key = "slo_ns";
 	value = value_of(text, "slo");
 	if (value)
@@ -227,7 +230,9 @@ static json_t *parse_setting(const char *text, const char **key)
 	if (!value)
 		value = value_of(text, "limit");
 	if (!value)
-		refuse("%s: only weight=N, request=SHARE%%, limit=SHARE%% and slo=TIME can be set", text);
+		refuse("%s: only weight=N, priority=N, request=SHARE%%, limit=SHARE%% and slo=TIME can "
+		       "be set",
+		       text);
 	return parse_share(text, value);
 }
 
@@ -243,8 +248,10 @@ static json_t *parse_settings(const char *vm, char *const *settings)
 			refuse("%s: set already", *settings);
 		json_object_set_new(request, key, value);
 	}
-	if (json_object_get(request, "weight") && json_object_size(request) > 3)
+	if (json_object_size(request) > 3 && json_object_get(request, "weight"))
 		refuse("a weight is set by itself");
+	if (json_object_size(request) > 3 && json_object_get(request, "priority"))
+		refuse("a priority is set by itself");
 	return request;
 }
 
@@ -259,17 +266,27 @@ static void print_share(const char *vm, const char *key, json_int_t before, json
 	printf("%s: %s %s -> %s\n", vm, key, text[0], text[1]);
 }
 
+/* False: @reply tells of another change. */
+static bool print_number(const json_t *reply, const char *key)
+{
+	json_int_t before, after;
+	const char *vm;
+
+	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, key,
+			&after))
+		return false;
+	printf("%s: %s %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm, key, before,
+	       after);
+	return true;
+}
+
 static int print_change(const json_t *reply)
 {
 	json_int_t before, after, limit_before, limit, slo_before, slo;
 	const char *vm;
 
-	if (!json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, "weight",
-			 &after)) {
-		printf("%s: weight %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm,
-		       before, after);
+	if (print_number(reply, "weight") || print_number(reply, "priority"))
 		return fgv_ctl_flush();
-	}
 	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "vm", &vm,
 			"request_before_ppm", &before, "request_ppm", &after, "limit_before_ppm",
 			&limit_before, "limit_ppm", &limit, "slo_before_ns", &slo_before, "slo_ns",
@@ -290,7 +307,7 @@ static int set(const char *socket, const struct options *options)
 	int ret;
 
 	if (!arguments[1] || !arguments[2])
-		refuse("set takes a VM and weight=N, request=SHARE%%, limit=SHARE%% or slo=TIME; see --help");
+		refuse("set takes a VM and weight=N, priority=N, request=SHARE%%, limit=SHARE%% or slo=TIME; see --help");
 	check_name(arguments[1]);
 	reply = fgv_ctl_ask(socket, parse_settings(arguments[1], arguments + 2));
 	ret = reply ? print_change(reply) : -EIO;

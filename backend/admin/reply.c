@@ -261,8 +261,9 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 	int err;
 
 	fgv_gpusched_shares(vm->shares[0].vgpu, &shares);
-	object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", vm->config->name, "weight",
-			   integer(fgv_gpusched_weight(vm->shares[0].vgpu)), "request_ppm",
+	object = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "name", vm->config->name,
+			   "weight", integer(fgv_gpusched_weight(vm->shares[0].vgpu)), "priority",
+			   integer(fgv_gpusched_priority(vm->shares[0].vgpu)), "request_ppm",
 			   integer(shares.request), "limit_ppm", integer(shares.limit), "slo_ns",
 			   integer(shares.bound_ns), "device", integer(vm->config->device));
 	err = object ? 0 : -1;
@@ -422,7 +423,8 @@ static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request
 		      const struct ucred *peer)
 {
 	static const char *const keys[] = {"request",	"vm",	  "weight", "request_ppm",
-					   "limit_ppm", "slo_ns", NULL};
+					   "limit_ppm", "slo_ns", "priority",
+					   NULL};
 	const char *name = json_string_value(json_object_get(request, "vm"));
 	json_t *refused = check_keys(request, keys);
 	char why[128] = "";

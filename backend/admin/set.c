@@ -53,6 +53,35 @@ static json_t *set_weight(struct fgv_vm *vm, const json_t *value, const struct u
 			 (json_int_t)before);
 }
 
+static json_t *set_priority(struct fgv_vm *vm, const json_t *value, const struct ucred *peer,
+			    char *why, size_t why_len)
+{
+	json_int_t priority = json_integer_value(value);
+	uint32_t before = fgv_gpusched_priority(vm->shares[0].vgpu);
+	int ret;
+
+	if (!json_is_integer(value) || priority < 0 || priority >= FGV_SCHED_PRIORITIES) {
+		snprintf(why, why_len, "a priority is a whole number from 0 to %u",
+			 FGV_SCHED_PRIORITIES - 1);
+		return NULL;
+	}
+	ret = fgv_vm_set_priority(vm, (uint32_t)priority);
+	if (ret == -EOPNOTSUPP) {
+		snprintf(why, why_len, "policy %s knows no priorities; fikit does",
+			 fgv_gpusched_policy(vm->shares[0].device->sched));
+		return NULL;
+	}
+	if (ret) {
+		snprintf(why, why_len, "vm %s: the priority can't be changed: %s", vm->config->name,
+			 strerror(-ret));
+		return NULL;
+	}
+	fgv_info("vm %s: priority %u -> %u, by process %d of user %u", vm->config->name, before,
+		 (unsigned)priority, (int)peer->pid, (unsigned)peer->uid);
+	return json_pack("{s:s, s:I, s:I}", "vm", vm->config->name, "priority", priority, "before",
+			 (json_int_t)before);
+}
+
 /* Reads a share to *@share where there is one; false: it is none. */
 static bool read_share(const json_t *request, const char *key, uint32_t *share, char *why,
 		       size_t why_len)
@@ -162,16 +191,21 @@ json_t *fgv_admin_set(struct fgv_vm *vm, const json_t *request, const struct ucr
 		      size_t why_len)
 {
 	const json_t *weight = json_object_get(request, "weight");
+	const json_t *priority = json_object_get(request, "priority");
 	bool has_share = json_object_get(request, "request_ppm") ||
 			 json_object_get(request, "limit_ppm") ||
 			 json_object_get(request, "slo_ns");
 
-	if (weight && !has_share)
+	if (weight && !has_share && !priority)
 		return set_weight(vm, weight, peer, why, why_len);
-	if (has_share && !weight)
+	if (priority && !has_share && !weight)
+		return set_priority(vm, priority, peer, why, why_len);
+	if (has_share && !weight && !priority)
 		return set_shares(vm, request, peer, why, why_len);
 	snprintf(why, why_len, "%s",
-		 weight ? "\"weight\" is set by itself"
-			: "\"weight\", \"request_ppm\", \"limit_ppm\" or \"slo_ns\" is missing");
+		 weight     ? "\"weight\" is set by itself"
+		 : priority ? "\"priority\" is set by itself"
+			    : "\"weight\", \"priority\", \"request_ppm\", \"limit_ppm\" or "
+			      "\"slo_ns\" is missing");
 	return NULL;
 }

@@ -62,6 +62,7 @@ struct fgv_config_vm {
 	uint64_t request; /* of the GPU's time, in parts of FGV_SCHED_WHOLE */
 	uint64_t limit;
 	uint64_t slo_ns;		   /* 0: none */
+	uint64_t priority;		   /* 0 is the most urgent */
 	uint64_t memory_bytes;		   /* FGV_CONFIG_NO_LIMIT: as much as the device has */
 	struct fgv_config_devices devices; /* never empty, once the file has been read */
 	uint64_t device;		   /* the first of them */

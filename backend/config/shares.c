@@ -27,6 +27,19 @@ static int check_share(const struct fgv_config_reader *reader, const struct fgv_
 					key);
 }
 
+/* The same of a priority, be it the one that it would have anyway. */
+static int check_priority(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+{
+	const config_setting_t *place = config_setting_get_member(vm->place, "priority");
+	const struct fgv_policy *policy = reader->config->policy;
+
+	if (!place || policy->set_priority)
+		return 0;
+	return fgv_config_values_refuse(reader, place, "priority",
+					"policy \"%s\" knows no priorities; \"fikit\" does",
+					policy->name);
+}
+
 /* The requests of @device's VMs up to @vm. */
 static uint64_t requests_up_to(const struct fgv_config *config, const struct fgv_config_vm *vm,
 			       unsigned device)
@@ -104,6 +117,8 @@ static int check_shares_of(const struct fgv_config_reader *reader, const struct 
 		ret = check_share(reader, vm, "limit", vm->limit != FGV_SCHED_WHOLE);
 	if (!ret)
 		ret = check_share(reader, vm, "slo", vm->slo_ns != 0);
+	if (!ret)
+		ret = check_priority(reader, vm);
 	if (ret)
 		return ret;
 	fgv_config_text_show_share(vm->request, text[0], sizeof(text[0]));

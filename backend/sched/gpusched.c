@@ -134,7 +134,7 @@ int fgv_gpusched_attach_vgpu(struct fgv_gpusched *gpusched, uint32_t weight,
 	vgpu->gpusched = gpusched;
 	LIST_INIT(&vgpu->sessions);
 	pthread_mutex_lock(&gpusched->lock);
-	ret = fgv_sched_attach_vgpu(gpusched->sched, weight, vgpu, fgv_now_ns(), &vgpu->sched);
+	ret = fgv_gpusched_levels_attach(vgpu, weight);
 	pthread_mutex_unlock(&gpusched->lock);
 	if (ret)
 		free(vgpu);
@@ -146,7 +146,7 @@ int fgv_gpusched_attach_vgpu(struct fgv_gpusched *gpusched, uint32_t weight,
 void fgv_gpusched_detach_vgpu(struct fgv_gpusched_vgpu *vgpu)
 {
 	pthread_mutex_lock(&vgpu->gpusched->lock);
-	fgv_sched_detach_vgpu(vgpu->sched);
+	fgv_gpusched_levels_detach(vgpu);
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 	free(vgpu);
 }
@@ -156,7 +156,7 @@ int fgv_gpusched_set_weight(struct fgv_gpusched_vgpu *vgpu, uint32_t weight)
 	int ret;
 
 	pthread_mutex_lock(&vgpu->gpusched->lock);
-	ret = fgv_sched_set_weight(vgpu->sched, weight);
+	ret = fgv_gpusched_levels_weigh(vgpu, weight);
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 	return ret;
 }
@@ -404,8 +404,7 @@ void fgv_gpusched_vgpu_stats(struct fgv_gpusched_vgpu *vgpu, struct fgv_gpusched
 		fgv_gpusched_charge(session);
 		add_session(stats, session);
 	}
-	fgv_sched_vgpu_stats(vgpu->sched, &stats->sched);
-	stats->recent_ns = fgv_sched_vgpu_recent_ns(vgpu->sched, fgv_now_ns());
+	fgv_gpusched_levels_sum(vgpu, stats);
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 }
 

@@ -60,12 +60,25 @@ int fgv_gpusched_set_shares(struct fgv_gpusched_vgpu *vgpu, const struct fgv_sch
 void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_shares *shares);
 
 /*
+ * From the next decision on; below FGV_SCHED_PRIORITIES, and FGV_SCHED_PRIORITY_DEFAULT at first.
+ * Refused as by fgv_sched_set_priority().
+ */
+int fgv_gpusched_set_priority(struct fgv_gpusched_vgpu *vgpu, uint32_t priority);
+uint32_t fgv_gpusched_priority(const struct fgv_gpusched_vgpu *vgpu);
+
+/*
  * Makes a session's grant and its two bells. *@fds gets the three descriptors in the order
  * of enum fgv_setup_fd, from FGV_SETUP_GRANT on; they stay the session's, and are good until
  * it has started. @label begins the log lines about it, and is copied.
  */
 int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *label,
 				struct fgv_gpusched_session **out, int fds[3]);
+
+/*
+ * The priority of @session, which has not started, is this or its vGPU's, whichever is less urgent;
+ * that of the vGPU under policies that know none. 0: the vGPU's. -ENOMEM.
+ */
+int fgv_gpusched_session_priority(struct fgv_gpusched_session *session, uint32_t priority);
 
 /* Whose vCPUs are favoured for its turns, if any are. Before it has started; @owner is copied. */
 void fgv_gpusched_session_guest(struct fgv_gpusched_session *session,

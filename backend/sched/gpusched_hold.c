@@ -48,9 +48,23 @@ bool fgv_gpusched_hold_ends(const struct fgv_gpusched_session *session)
 	return session->hold && policy->pick && !policy->time_shared;
 }
 
+/*
+ * One that is asked back for a more urgent one is not waited for if that helps nothing: to hold it
+ * costs less, or it says itself that it takes longer.
+ */
+static uint64_t patience_ns(const struct fgv_gpusched_session *session)
+{
+	const struct fgv_policy *policy = fgv_sched_policy(session->vgpu->gpusched->sched);
+	uint32_t next_ns = __atomic_load_n(&session->grant->next_ns, __ATOMIC_RELAXED);
+
+	if (!policy->fills_gaps || session->slice_ns)
+		return DRAIN_NS;
+	return session->hold->holder->is_free || next_ns > DRAIN_NS ? 0 : DRAIN_NS;
+}
+
 uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session)
 {
-	return session->slice_from_ns + session->slice_ns + DRAIN_NS;
+	return session->slice_from_ns + session->slice_ns + patience_ns(session);
 }
 
 /* --- Letting go ------------------------------------------------------------- */

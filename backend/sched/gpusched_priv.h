@@ -1,7 +1,7 @@
 /*
  * The structures shared by gpusched.c (set-up, and the thread), gpusched_turn.c (what
- * happens in one turn of it), gpusched_hold.c (holding), gpusched_favour.c (coscheduling) and
- * gpusched_shares.c (requests and limits). The daemon sees gpusched.h.
+ * happens in one turn of it), gpusched_hold.c (holding), gpusched_favour.c (coscheduling),
+ * gpusched_shares.c (requests and limits) and gpusched_levels.c (priorities). The daemon sees gpusched.h.
  *
  * A holder here is a session that holds the grant. One that is held has none, and its kernels
  * stand still.
@@ -39,7 +39,9 @@ struct fgv_gpusched {
 
 struct fgv_gpusched_vgpu {
 	struct fgv_gpusched *gpusched;
-	struct fgv_sched_vgpu *sched;
+	struct fgv_sched_vgpu *sched; /* of its own priority */
+	struct fgv_sched_vgpu *levels[FGV_SCHED_PRIORITIES]; /* that, and of others; or NULL */
+	uint32_t priority;
 	LIST_HEAD(, fgv_gpusched_session) sessions;
 	uint64_t gone_stalls, gone_sync_calls; /* of sessions that were detached */
 	uint64_t gone_favoured, gone_holds;
@@ -61,6 +63,8 @@ struct fgv_gpusched_session {
 	int bell_fd;
 	int sched_bell_fd;
 
+	uint32_t priority; /* that it wants, if its VM's allows it */
+	bool is_misplaced; /* its vGPU is that of another priority, as it holds the grant */
 	uint64_t attached_ns;
 	uint64_t used_ns; /* what of the report has been charged */
 	uint64_t charged_at_ns;
@@ -133,6 +137,21 @@ uint64_t fgv_gpusched_take_used(struct fgv_gpusched_session *session);
 void fgv_gpusched_look(struct fgv_gpusched_session *session);
 /* Wakes its process if that sleeps. */
 void fgv_gpusched_wake(struct fgv_gpusched_session *session);
+
+/*
+ * The vGPUs of @vgpu, one for each priority: the first is made; all go; all have a new weight; what
+ * all have used is added to *@stats.
+ */
+int fgv_gpusched_levels_attach(struct fgv_gpusched_vgpu *vgpu, uint32_t weight);
+void fgv_gpusched_levels_detach(struct fgv_gpusched_vgpu *vgpu);
+int fgv_gpusched_levels_weigh(struct fgv_gpusched_vgpu *vgpu, uint32_t weight);
+void fgv_gpusched_levels_sum(const struct fgv_gpusched_vgpu *vgpu,
+			     struct fgv_gpusched_stats *stats);
+/* Moves @session to that of its priority, now or when its grant has ended. */
+int fgv_gpusched_levels_place(struct fgv_gpusched_session *session);
+
+/* Hands on what its process expects, before it asks or has given back. */
+void fgv_gpusched_advise(const struct fgv_gpusched_session *session);
 
 /* Charges what the holder has used so far. */
 void fgv_gpusched_charge(struct fgv_gpusched_session *session);

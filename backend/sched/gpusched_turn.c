@@ -77,7 +77,10 @@ void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_
 	LIST_REMOVE(session, holder_link);
 	session->favour = FGV_GPUSCHED_NOBODY;
 	session->state = more ? SESSION_WAITING : SESSION_IDLE;
+	fgv_gpusched_advise(session);
 	fgv_sched_release(session->sched, used_ns, more, session->charged_at_ns);
+	if (session->is_misplaced && fgv_gpusched_levels_place(session))
+		fgv_gpusched_condemn(session, "there is no memory to change its priority");
 	fgv_gpusched_hold_loosen(session, session->charged_at_ns);
 }
 
@@ -195,6 +198,7 @@ void fgv_gpusched_look(struct fgv_gpusched_session *session)
 		fgv_gpusched_condemn(session, "it took a grant that it was not given");
 	} else if (session->state == SESSION_IDLE && wants(session)) {
 		settle_unlimited(session->vgpu->gpusched);
+		fgv_gpusched_advise(session);
 		fgv_sched_request(session->sched, fgv_now_ns());
 		session->state = SESSION_WAITING;
 	} else if (session->state == SESSION_WAITING && !wants(session)) {
@@ -263,7 +267,8 @@ static uint32_t flags_of(const struct fgv_policy *policy)
 	return flags;
 }
 
-static void give(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64_t now_ns)
+static void give(struct fgv_gpusched_session *session, const struct fgv_sched_decision *d,
+		 uint64_t now_ns)
 {
 	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
 	struct fgv_grant *grant = session->grant;
@@ -274,8 +279,11 @@ static void give(struct fgv_gpusched_session *session, uint64_t slice_ns, uint64
 	LIST_INSERT_HEAD(&gpusched->holders, session, holder_link);
 	session->charged_at_ns = now_ns;
 	session->flags = flags_of(fgv_sched_policy(gpusched->sched));
+	if (d->must_fit)
+		session->flags |= FGV_GRANT_FIT;
 	__atomic_store_n(&grant->flags, session->flags, __ATOMIC_RELAXED);
-	set_slice(session, slice_ns, now_ns);
+	__atomic_store_n(&grant->ahead_ns, d->ahead_ns, __ATOMIC_RELAXED);
+	set_slice(session, d->slice_ns, now_ns);
 	forget_next(gpusched);
 	if (!is_free)
 		return;
@@ -333,7 +341,7 @@ static void decide(struct fgv_gpusched *gpusched, uint64_t now_ns)
 
 		switch (d.action) {
 		case FGV_SCHED_GRANT:
-			give(session, d.slice_ns, now_ns);
+			give(session, &d, now_ns);
 			if (d.cosched)
 				fgv_gpusched_favour(session, d.vcpu);
 			break;

@@ -34,6 +34,8 @@ enum {
 	FGV_GRANT_UNDRAINED = 1,
 	/* A holder with nothing to do keeps the grant until its limit. */
 	FGV_GRANT_KEEP = 2,
+	/* It is for a gap of another one: only work that is expected to fit is let through. */
+	FGV_GRANT_FIT = 4,
 };
 
 struct fgv_grant {
@@ -50,6 +52,7 @@ struct fgv_grant {
 	uint32_t is_holdable; /* 1: the session can be held, and may find its grant taken */
 	uint32_t is_held;     /* 1: its kernels stand still; more of them may be queued */
 	uint64_t held_ns;     /* how long it was held, in all, but for this time */
+	uint64_t ahead_ns;    /* of this grant: unfinished work at most; 0: as much as a slice */
 
 	/* The vGPU process's. */
 	_Alignas(FGV_CACHE_LINE) uint64_t used_ns; /* of the GPU, in all */
@@ -60,8 +63,10 @@ struct fgv_grant {
 	uint32_t parked;     /* enum fgv_park */
 	uint32_t thread;     /* of the guest, that made the last synchronous call */
 	uint32_t in_call; /* 1: may wait for the GPU in a call of the driver's: asks, if held */
-	uint32_t reserved;
+	uint32_t gap_ns;  /* as it gives back: expects to want the GPU again after this; 0: unknown */
 	uint64_t progress; /* pieces of work that are done, in all */
+	uint32_t next_ns; /* of the work that waits first, as expected; 0: unknown */
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct fgv_grant) == 3 * FGV_CACHE_LINE, "a line for each writer");
 

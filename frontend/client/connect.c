@@ -38,6 +38,21 @@ int fgv_connect_raise(int fd)
 	return copy;
 }
 
+CUresult fgv_connect_priority(const struct fgv_failure *failure, uint32_t *priority)
+{
+	const char *text = getenv("FAIRGV_PRIORITY");
+
+	*priority = 0;
+	if (!text || !*text)
+		return CUDA_SUCCESS;
+	if (text[0] < '0' || text[0] > '0' + FGV_PRIORITY_LAST || text[1])
+		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
+					"FAIRGV_PRIORITY is \"%s\": a priority is a number from 0 to %d",
+					text, FGV_PRIORITY_LAST);
+	*priority = (uint32_t)(text[0] - '0');
+	return CUDA_SUCCESS;
+}
+
 CUresult fgv_connect_code(int err)
 {
 	switch (err) {

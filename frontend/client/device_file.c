@@ -93,8 +93,13 @@ static CUresult open_window(const struct fgv_failure *failure, int fd, struct fa
 static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *failure)
 {
 	struct fairgv_open ask = {0};
-	CUresult res = open_device(greeting, failure);
+	uint32_t priority;
+	CUresult res = fgv_connect_priority(failure, &priority);
 
+	if (res)
+		return res;
+	ask.flags = priority << FAIRGV_OPEN_PRIORITY_SHIFT;
+	res = open_device(greeting, failure);
 	if (!res)
 		res = open_window(failure, greeting->connection, &ask);
 	if (res)

@@ -59,7 +59,10 @@ static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_m
 		.pid = (uint32_t)getpid(),
 	};
 	const char *vm = getenv("FAIRGV_VM");
+	CUresult res = fgv_connect_priority(failure, &hello.priority);
 
+	if (res)
+		return res;
 	if (vm && strlen(vm) >= sizeof(hello.vm))
 		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
 					"FAIRGV_VM is longer than any VM's name");

@@ -53,6 +53,9 @@ const struct fgv_transport *fgv_connect_transport(void);
 CUresult fgv_connect_fail(const struct fgv_failure *failure, CUresult code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* FAIRGV_PRIORITY of the environment; 0 where it is not set. It is a digit, or there is no session. */
+CUresult fgv_connect_priority(const struct fgv_failure *failure, uint32_t *priority);
+
 /* What an errno of opening or connecting means to CUDA. */
 CUresult fgv_connect_code(int err);
 

@@ -46,6 +46,10 @@ struct fairgv_open {
 
 #define FAIRGV_OPEN_LOOK 1u
 
+/* The priority that the program wants, from 0 to 9; 0: its virtual machine's. */
+#define FAIRGV_OPEN_PRIORITY_SHIFT 8
+#define FAIRGV_OPEN_PRIORITY_MASK  (0xfu << FAIRGV_OPEN_PRIORITY_SHIFT)
+
 struct fairgv_lane {
 	__u32 lane;
 	__s32 eventfd;

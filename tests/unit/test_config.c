@@ -269,6 +269,12 @@ static const struct {
 	 "x.conf:2: request: 50.5% is above the limit of 50%"},
 	{"vms = ( { name = \"a\";\nslo = \"5ms\"; } );",
 	 "x.conf:2: slo: policy \"fair\" knows no slos; \"gemini\" does"},
+	{"vms = ( { name = \"a\";\npriority = 5; } );",
+	 "x.conf:2: priority: policy \"fair\" knows no priorities; \"fikit\" does"},
+	{"policy = \"fikit\"; vms = ( { name = \"a\";\npriority = 10; } );",
+	 "x.conf:2: priority: out of range: must be 0 to 9"},
+	{"policy = \"fikit\"; vms = ( { name = \"a\";\nrequest = \"10%\"; } );",
+	 "x.conf:2: request: policy \"fikit\" knows no requests; \"gemini\" does"},
 	{SHARES("{ name = \"a\"; slo = \"5ms\"; }"), "x.conf:1: slo: needs a request"},
 	{SHARES("{ name = \"a\"; slo = \"5ms\"; request = \"40%\"; },\n"
 		"{ name = \"b\"; slo = \"5ms\"; request = \"41%\"; }"),

@@ -135,6 +135,9 @@ static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 	case 7:
 		memset(hello->program, 'a', sizeof(hello->program));
 		break;
+	case 8:
+		hello->priority = FGV_PRIORITY_LAST + 1;
+		break;
 	default:
 		memset(hello, 0xff, sizeof(*hello));
 		hello->version = FGV_WIRE_VERSION;
@@ -435,7 +438,7 @@ static TCase *served_tests(void)
 	tcase_add_test(tcase, no_name_means_the_first_vm);
 	tcase_add_test(tcase, unknown_vm);
 	tcase_add_test(tcase, other_version);
-	tcase_add_loop_test(tcase, garbage_is_refused, 0, 9);
+	tcase_add_loop_test(tcase, garbage_is_refused, 0, 10);
 	tcase_add_test(tcase, descriptors_with_the_hello);
 	tcase_add_test(tcase, users_are_told_apart);
 	tcase_add_test(tcase, sessions_are_limited);

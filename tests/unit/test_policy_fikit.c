@@ -424,7 +424,11 @@ START_TEST(sessions_move_between_priorities)
 	ask(&s, 1, 0);
 	ck_assert_ptr_eq(decide(&s), s.m[1].session);
 	ask(&s, 2, 0);
-	ck_assert_int_eq(fgv_sched_move_session(s.m[1].session, s.m[0].vgpu, s.now_ns), -EBUSY);
+	ck_assert_ptr_null(decide(&s));
+	ck_assert_uint_gt(s.limited.slice_ns, 10 * SLICE);
+	ck_assert_int_eq(fgv_sched_move_session(s.m[1].session, s.m[3].vgpu, s.now_ns), -EBUSY);
+	ck_assert_ptr_null(decide(&s));
+	ck_assert_uint_eq(s.limited.slice_ns, SLICE); /* then it can be moved */
 	ck_assert_int_eq(fgv_sched_move_session(s.m[2].session, s.m[0].vgpu, s.now_ns), 0);
 	ck_assert_ptr_null(decide(&s));
 	ck_assert_uint_eq(s.limited.slice_ns, 0); /* it waits, and is more urgent now */
