@@ -176,7 +176,7 @@ static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 		memset(hello->vm, 'a', sizeof(hello->vm));
 		return sizeof(*hello);
 	case 4:
-		hello->reserved = 1;
+		hello->priority = FGV_PRIORITY_LAST + 1;
 		return sizeof(*hello);
 	default:
 		memset(hello->program, 'a', sizeof(hello->program));
