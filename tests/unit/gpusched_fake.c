@@ -14,23 +14,39 @@ struct fgv_gpusched *gpusched;
 struct fgv_gpusched_vgpu *vgpus[4];
 struct fake one, two;
 
-void gpusched_start_with(const struct fgv_policy *policy, uint64_t hang_ns)
+static void start(const struct fgv_policy *policy, uint64_t hang_ns, uint64_t slice_ns)
 {
 	struct fgv_gpusched_config config = {.policy = policy, .hang_ns = hang_ns};
 
 	fgv_sched_params_init(&config.params);
-	config.params.slice_ns = SLICE_NS;
+	config.params.slice_ns = slice_ns;
 	config.params.starve_ns = STARVE_NS;
 	/* Long enough that a thread which runs late tells the next one nevertheless. */
-	config.params.awake_lead_ns = FGV_NS_PER_SEC;
+	config.params.awake_lead_ns = FGV_NS_PER_SEC + slice_ns;
 	ck_assert_int_eq(fgv_gpusched_create(&gpusched, &config), 0);
 	for (size_t i = 0; i < FGV_ARRAY_LEN(vgpus); i++)
 		ck_assert_int_eq(fgv_gpusched_attach_vgpu(gpusched, 1, &vgpus[i]), 0);
 }
 
+void gpusched_start_with(const struct fgv_policy *policy, uint64_t hang_ns)
+{
+	start(policy, hang_ns, SLICE_NS);
+}
+
 void gpusched_start(void)
 {
 	gpusched_start_with(&fgv_policy_fair, 0);
+}
+
+void gpusched_start_slow(void)
+{
+	start(&fgv_policy_fair, 0, 1000 * FGV_NS_PER_SEC);
+}
+
+void gpusched_finish_turn(void)
+{
+	pthread_mutex_lock(&gpusched->lock);
+	pthread_mutex_unlock(&gpusched->lock);
 }
 
 void gpusched_stop(void)
@@ -84,6 +100,14 @@ int fake_detach(struct fake *fake, struct fgv_gpusched_stats *last)
 	return killed;
 }
 
+bool fake_is_dead(const struct fake *fake)
+{
+	siginfo_t end = {0};
+
+	waitid(P_PID, (id_t)fake->pid, &end, WEXITED | WNOHANG | WNOWAIT);
+	return end.si_pid != 0;
+}
+
 enum fgv_grant_state fake_state(const struct fake *fake)
 {
 	return fgv_grant_state(fgv_grant_load(fake->grant));
@@ -134,6 +158,8 @@ void fake_one_alone(void)
 	fake_attach(&two, vgpus[1]);
 	fake_want(&one, true);
 	AWAIT_STATE(&one, BUSY);
+	/* Or it may be woken only now. */
+	gpusched_finish_turn();
 }
 
 void fake_both_leave(void)

@@ -13,7 +13,6 @@
 
 #define SLICE_NS       (200 * FGV_NS_PER_US)
 #define STARVE_NS      (60 * FGV_NS_PER_SEC)
-#define HANG_NS	       FGV_NS_PER_SEC
 #define HANG_LIMIT_SEC 60
 
 /* Waits until @condition, which is asked again and again. */
@@ -33,7 +32,14 @@ extern struct fgv_gpusched_vgpu *vgpus[4];
 void gpusched_start_with(const struct fgv_policy *policy, uint64_t hang_ns);
 /* Under `fair`, nobody is killed for hanging. */
 void gpusched_start(void);
+/*
+ * The same, with slices that no test lives to see the end of: also one that begins late does not
+ * end at once, so that what is decided for its end can be foreseen.
+ */
+void gpusched_start_slow(void);
 void gpusched_stop(void);
+/* Waits until the scheduler has done all of the turn that it may be in. */
+void gpusched_finish_turn(void);
 /* GPU time that @vgpu has been charged. */
 uint64_t gpusched_used_ns(struct fgv_gpusched_vgpu *vgpu);
 
@@ -51,6 +57,7 @@ pid_t fake_child(void);
 void fake_attach(struct fake *fake, struct fgv_gpusched_vgpu *vgpu);
 /* Ends the process, however it was left. Returns the signal that killed it before, or 0. */
 int fake_detach(struct fake *fake, struct fgv_gpusched_stats *last);
+bool fake_is_dead(const struct fake *fake);
 
 enum fgv_grant_state fake_state(const struct fake *fake);
 uint64_t fake_limit(const struct fake *fake);

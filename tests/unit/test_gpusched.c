@@ -482,16 +482,25 @@ static void add_fair(Suite *suite)
 	tcase_add_test(tcase, who_is_alone_has_no_limit);
 	tcase_add_test(tcase, newcomer_limits_and_gets_the_grant);
 	tcase_add_test(tcase, both_busy_have_limits);
-	tcase_add_test(tcase, next_is_told_before);
-	tcase_add_test(tcase, next_that_withdraws_is_next_no_more);
 	tcase_add_test(tcase, idle_is_taken_without_waking);
 	tcase_add_test(tcase, idle_and_back_while_alone);
 	tcase_add_test(tcase, idle_against_limit);
-	tcase_add_test(tcase, sleeper_is_woken);
 	tcase_add_test(tcase, shares_follow_weights);
 	tcase_add_test(tcase, change_of_weight);
 	tcase_add_test(tcase, weights_have_a_range);
 	tcase_add_test(tcase, sessions_share_their_vm);
+	suite_add_tcase(suite, tcase);
+}
+
+static void add_slow(Suite *suite)
+{
+	TCase *tcase = tcase_create("slow");
+
+	tcase_set_timeout(tcase, HANG_LIMIT_SEC * 2);
+	tcase_add_checked_fixture(tcase, gpusched_start_slow, gpusched_stop);
+	tcase_add_test(tcase, next_is_told_before);
+	tcase_add_test(tcase, next_that_withdraws_is_next_no_more);
+	tcase_add_test(tcase, sleeper_is_woken);
 	suite_add_tcase(suite, tcase);
 }
 
@@ -513,6 +522,7 @@ int main(void)
 	int failed;
 
 	add_fair(suite);
+	add_slow(suite);
 	add_others(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
