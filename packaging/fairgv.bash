@@ -28,7 +28,7 @@ _fairgv_column() {
 # What may follow on fairgvctl's command $1.
 _fairgv_ctl_words() {
 	case $1 in
-	"") echo "list stat set end metrics doctor cdi" ;;
+	"") echo "list stat set end top metrics doctor cdi" ;;
 	stat) _fairgv_column 2 1 ;;
 	set) _fairgv_column 2 1 | sed 's/$/ weight= priority= request= limit= slo=/' ;;
 	end) _fairgv_column 3 2 ;;

@@ -60,6 +60,9 @@ int fgv_ctl_cdi(const char *config_path);
 /* Prints the daemon's figures as Prometheus reads them. */
 int fgv_ctl_metrics(const char *socket);
 
+/* Shows them on the terminal, anew after each interval, until the user has seen enough. */
+int fgv_ctl_top(const char *socket, uint64_t interval_ns);
+
 /* --- Tables ------------------------------------------------------------------ */
 
 #define FGV_TABLE_COLUMNS_MAX 16
@@ -77,9 +80,12 @@ void fgv_table_init(struct fgv_table *table, const char *const *names);
 /* The next cell; what came from outside is shown without control characters. */
 __attribute__((format(printf, 2, 3))) void fgv_table_add(struct fgv_table *table,
 							 const char *format, ...);
-/* "1.23 ms" */
+#define FGV_CTL_TEXT_LEN 32 /* room for these two */
+
+/* "1.23 ms", "1.5 GiB" */
+void fgv_ctl_show_time(char *text, size_t len, uint64_t ns);
+void fgv_ctl_show_bytes(char *text, size_t len, uint64_t bytes);
 void fgv_table_add_time(struct fgv_table *table, uint64_t ns);
-/* "1.5 GiB" */
 void fgv_table_add_bytes(struct fgv_table *table, uint64_t bytes);
 /* "33.3%" of @whole, or "-" where that is nothing. */
 void fgv_table_add_share(struct fgv_table *table, uint64_t part, uint64_t whole);

@@ -11,165 +11,13 @@
 #include <time.h>
 #include "common/util.h"
 #include "scheduler/hist.h"
-
-struct figures {
-	uint64_t gpu_ns;
-	uint64_t grants;
-	uint64_t overruns;
-	uint64_t overrun_ns;
-	uint64_t stalls;
-	uint64_t favoured;
-	uint64_t requests;
-	uint64_t round_trips;
-	uint64_t memory_bytes;
-	struct fgv_hist wait;
-};
+#include "tools/ctl_figures.h"
 
 /* Two reports, of which the earlier is NULL where totals are to be shown. */
 struct span {
 	const json_t *earlier, *later;
 	uint64_t len_ns;
 };
-
-/* --- Reading reports --------------------------------------------------------- */
-
-static int read_bucket(const json_t *pair, struct fgv_hist *hist)
-{
-	const json_t *edge = json_array_get(pair, 0), *count = json_array_get(pair, 1);
-	uint64_t edge_ns = json_is_null(edge) ? UINT64_MAX : (uint64_t)json_integer_value(edge);
-	unsigned i = 0;
-
-	while (i < FGV_HIST_BUCKETS && fgv_hist_edge_ns(i) != edge_ns)
-		i++;
-	if (i == FGV_HIST_BUCKETS || !json_is_integer(count))
-		return -EPROTO;
-	hist->bucket[i] = (uint32_t)json_integer_value(count);
-	return 0;
-}
-
-static int read_wait(const json_t *wait, struct fgv_hist *hist)
-{
-	json_int_t count, sum_ns, max_ns;
-	json_t *histogram, *pair;
-	int ret = 0;
-	size_t i;
-
-	if (json_unpack((json_t *)wait, "{s:I, s:I, s:I, s:o}", "count", &count, "sum_ns", &sum_ns,
-			"max_ns", &max_ns, "histogram", &histogram))
-		return -EPROTO;
-	*hist = (struct fgv_hist){
-		.count = (uint64_t)count, .sum_ns = (uint64_t)sum_ns, .max_ns = (uint64_t)max_ns};
-	json_array_foreach(histogram, i, pair) ret |= read_bucket(pair, hist);
-	return ret;
-}
-
-/* The figures of a VM or of a session. */
-static int read_figures(const json_t *object, struct figures *f)
-{
-	static const char format[] = "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}";
-	json_int_t gpu_ns, grants, overruns, overrun_ns, stalls, favoured, requests, round_trips,
-		memory;
-
-	if (json_unpack((json_t *)object, format, "gpu_ns", &gpu_ns, "grants", &grants, "overruns",
-			&overruns, "overrun_ns", &overrun_ns, "stalls", &stalls, "favoured",
-			&favoured, "requests", &requests, "round_trips", &round_trips,
-			"memory_bytes", &memory))
-		return -EPROTO;
-	*f = (struct figures){
-		.gpu_ns = (uint64_t)gpu_ns,
-		.grants = (uint64_t)grants,
-		.overruns = (uint64_t)overruns,
-		.overrun_ns = (uint64_t)overrun_ns,
-		.stalls = (uint64_t)stalls,
-		.favoured = (uint64_t)favoured,
-		.requests = (uint64_t)requests,
-		.round_trips = (uint64_t)round_trips,
-		.memory_bytes = (uint64_t)memory,
-	};
-	return read_wait(json_object_get(object, "wait"), &f->wait);
-}
-
-/* The element of @array whose value of @key is that of @object, or NULL. */
-static const json_t *find_like(const json_t *array, const json_t *object, const char *key)
-{
-	const json_t *value = json_object_get(object, key);
-	json_t *element;
-	size_t i;
-
-	json_array_foreach(array, i, element)
-	{
-		if (json_equal(json_object_get(element, key), value))
-			return element;
-	}
-	return NULL;
-}
-
-/* --- Differences ------------------------------------------------------------- */
-
-/* A daemon that was started anew counts from 0 again. */
-static uint64_t since(uint64_t later, uint64_t earlier)
-{
-	return later >= earlier ? later - earlier : later;
-}
-
-/* The longest wait is known if it was the longest of all, and else up to its bucket. */
-static uint64_t max_since(const struct fgv_hist *difference, uint64_t later_ns, uint64_t earlier_ns)
-{
-	if (later_ns != earlier_ns)
-		return later_ns;
-	for (unsigned i = FGV_HIST_BUCKETS; i--;) {
-		if (difference->bucket[i])
-			return fgv_min_u64(fgv_hist_edge_ns(i), later_ns);
-	}
-	return 0;
-}
-
-static void subtract_hist(struct fgv_hist *hist, const struct fgv_hist *earlier)
-{
-	for (unsigned i = 0; i < FGV_HIST_BUCKETS; i++)
-		hist->bucket[i] = (uint32_t)since(hist->bucket[i], earlier->bucket[i]);
-	hist->count = since(hist->count, earlier->count);
-	hist->sum_ns = since(hist->sum_ns, earlier->sum_ns);
-	hist->max_ns = max_since(hist, hist->max_ns, earlier->max_ns);
-}
-
-/* All but the use of memory, which is no sum. */
-static void subtract(struct figures *f, const struct figures *earlier)
-{
-	f->gpu_ns = since(f->gpu_ns, earlier->gpu_ns);
-	f->grants = since(f->grants, earlier->grants);
-	f->overruns = since(f->overruns, earlier->overruns);
-	f->overrun_ns = since(f->overrun_ns, earlier->overrun_ns);
-	f->stalls = since(f->stalls, earlier->stalls);
-	f->favoured = since(f->favoured, earlier->favoured);
-	f->requests = since(f->requests, earlier->requests);
-	f->round_trips = since(f->round_trips, earlier->round_trips);
-	subtract_hist(&f->wait, &earlier->wait);
-}
-
-/* Of a VM or a session; @before is the same one in the earlier report, or NULL. */
-static int figures_of(const json_t *object, const json_t *before, struct figures *f)
-{
-	struct figures earlier;
-	int ret = read_figures(object, f);
-
-	if (ret || !before)
-		return ret;
-	ret = read_figures(before, &earlier);
-	if (!ret)
-		subtract(f, &earlier);
-	return ret;
-}
-
-/* What all VMs of the GPU of @vm used. */
-static uint64_t gpu_total_ns(const struct span *span, const json_t *vm)
-{
-	const json_t *gpu = find_like(json_object_get(span->later, "gpus"), vm, "device");
-	const json_t *before = find_like(json_object_get(span->earlier, "gpus"), vm, "device");
-
-	return since((uint64_t)json_integer_value(json_object_get(gpu, "gpu_ns")),
-		     (uint64_t)json_integer_value(json_object_get(before, "gpu_ns")));
-}
 
 /* --- Printing ---------------------------------------------------------------- */
 
@@ -181,7 +29,7 @@ static void add_count(struct fgv_table *table, const struct span *span, uint64_t
 		fgv_table_add(table, "%" PRIu64, count);
 }
 
-static void add_figures(struct fgv_table *table, const struct span *span, const struct figures *f,
+static void add_figures(struct fgv_table *table, const struct span *span, const struct fgv_ctl_figures *f,
 			uint64_t total_ns)
 {
 	if (span->earlier)
@@ -205,14 +53,14 @@ static void add_figures(struct fgv_table *table, const struct span *span, const 
 /* A VM and, under it, its sessions. */
 static int add_vm(struct fgv_table *table, const struct span *span, const json_t *vm)
 {
-	const json_t *before = find_like(json_object_get(span->earlier, "vms"), vm, "name");
+	const json_t *before = fgv_ctl_find_like(json_object_get(span->earlier, "vms"), vm, "name");
 	const char *name = json_string_value(json_object_get(vm, "name"));
-	uint64_t total_ns = gpu_total_ns(span, vm);
-	struct figures f;
+	uint64_t total_ns = fgv_ctl_gpu_ns(span->later, span->earlier, vm);
+	struct fgv_ctl_figures f;
 	json_t *session;
 	size_t i;
 
-	if (!name || figures_of(vm, before, &f))
+	if (!name || fgv_ctl_figures_of(vm, before, &f))
 		return -EPROTO;
 	fgv_table_add(table, "%s", name);
 	fgv_table_add(table, "all");
@@ -222,7 +70,7 @@ static int add_vm(struct fgv_table *table, const struct span *span, const json_t
 	{
 		const json_t *old = json_object_get(before, "sessions");
 
-		if (figures_of(session, find_like(old, session, "number"), &f))
+		if (fgv_ctl_figures_of(session, fgv_ctl_find_like(old, session, "number"), &f))
 			return -EPROTO;
 		fgv_table_add(table, "%s", name);
 		fgv_table_add(table, "%" JSON_INTEGER_FORMAT,
@@ -301,7 +149,7 @@ static int print_interval(json_t *earlier, json_t *later)
 {
 	struct span span = {.earlier = earlier, .later = later};
 
-	span.len_ns = since((uint64_t)json_integer_value(json_object_get(later, "time_ns")),
+	span.len_ns = fgv_ctl_since((uint64_t)json_integer_value(json_object_get(later, "time_ns")),
 			    (uint64_t)json_integer_value(json_object_get(earlier, "time_ns")));
 	return span.len_ns ? print_span(&span) : fgv_ctl_bad_reply();
 }

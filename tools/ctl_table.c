@@ -43,31 +43,47 @@ void fgv_table_add(struct fgv_table *table, const char *format, ...)
 	fgv_log_flatten(table->cells[count]); /* programs name themselves */
 }
 
-void fgv_table_add_time(struct fgv_table *table, uint64_t ns)
+void fgv_ctl_show_time(char *text, size_t len, uint64_t ns)
 {
 	if (ns < FGV_NS_PER_US)
-		fgv_table_add(table, "%" PRIu64 " ns", ns);
+		snprintf(text, len, "%" PRIu64 " ns", ns);
 	else if (ns < FGV_NS_PER_MS)
-		fgv_table_add(table, "%.2f us", (double)ns / FGV_NS_PER_US);
+		snprintf(text, len, "%.2f us", (double)ns / FGV_NS_PER_US);
 	else if (ns < FGV_NS_PER_SEC)
-		fgv_table_add(table, "%.2f ms", (double)ns / FGV_NS_PER_MS);
+		snprintf(text, len, "%.2f ms", (double)ns / FGV_NS_PER_MS);
 	else
-		fgv_table_add(table, "%.2f s", (double)ns / FGV_NS_PER_SEC);
+		snprintf(text, len, "%.2f s", (double)ns / FGV_NS_PER_SEC);
 }
 
-void fgv_table_add_bytes(struct fgv_table *table, uint64_t bytes)
+void fgv_ctl_show_bytes(char *text, size_t len, uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
 	double value = (double)bytes / 1024;
 	size_t unit = 0;
 
 	if (bytes < 1024) {
-		fgv_table_add(table, "%" PRIu64 " B", bytes);
+		snprintf(text, len, "%" PRIu64 " B", bytes);
 		return;
 	}
 	for (; value >= 1024 && unit + 1 < FGV_ARRAY_LEN(units); unit++)
 		value /= 1024;
-	fgv_table_add(table, "%.1f %s", value, units[unit]);
+	snprintf(text, len, "%.1f %s", value, units[unit]);
+}
+
+void fgv_table_add_time(struct fgv_table *table, uint64_t ns)
+{
+	char text[FGV_CTL_TEXT_LEN];
+
+	fgv_ctl_show_time(text, sizeof(text), ns);
+	fgv_table_add(table, "%s", text);
+}
+
+void fgv_table_add_bytes(struct fgv_table *table, uint64_t bytes)
+{
+	char text[FGV_CTL_TEXT_LEN];
+
+	fgv_ctl_show_bytes(text, sizeof(text), bytes);
+	fgv_table_add(table, "%s", text);
 }
 
 void fgv_table_add_share(struct fgv_table *table, uint64_t part, uint64_t whole)

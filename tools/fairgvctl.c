@@ -41,6 +41,7 @@ static const char usage[] =
 	"       fairgvctl [OPTION]... set VM priority=N\n"
 	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
+	"       fairgvctl [OPTION]... top\n"
 	"       fairgvctl [OPTION]... metrics\n"
 	"       fairgvctl [OPTION]... doctor\n"
 	"       fairgvctl [OPTION]... cdi\n"
@@ -48,7 +49,7 @@ static const char usage[] =
 	"  --config FILE       the daemon's configuration, which says where that is\n"
 	"                      (" FGV_SYSCONFDIR "/fairgv/backend.conf)\n"
 	"  --json              list, stat: print JSON, one object a line\n"
-	"  --interval SECONDS  stat: print again after each interval what it has brought\n"
+	"  --interval SECONDS  stat: print the figures of each interval; top: show them\n"
 	"  --count N           stat: end after N reports\n"
 	"  --root DIR          doctor: look at the system below this folder\n"
 	"  --version           print the version\n"
@@ -140,14 +141,17 @@ static void parse_options(int argc, char **argv, struct options *options)
 static void check_options(const struct options *options)
 {
 	bool is_stat = !strcmp(options->arguments[0], "stat");
+	bool is_top = !strcmp(options->arguments[0], "top");
 	bool is_list = !strcmp(options->arguments[0], "list");
 
 	const struct fgv_ctl_stat *stat = &options->stat;
 
 	if (options->socket && options->config_path)
 		refuse("--socket says where to ask, --config where to look that up: not both");
-	if (!is_stat && (stat->interval_ns || stat->count))
-		refuse("--interval and --count are for stat");
+	if (!is_stat && !is_top && stat->interval_ns)
+		refuse("--interval is for stat and top");
+	if (!is_stat && stat->count)
+		refuse("--count is for stat");
 	if (!is_stat && !is_list && stat->json)
 		refuse("--json is for list and stat");
 	if (*options->root && strcmp(options->arguments[0], "doctor") != 0)
@@ -343,6 +347,22 @@ static int metrics(const char *socket, const struct options *options)
 	return fgv_ctl_metrics(socket);
 }
 
+static int top(const char *socket, const struct options *options)
+{
+	uint64_t interval_ns = options->stat.interval_ns;
+
+	if (options->arguments[1])
+		refuse("top takes no argument; see --help");
+#ifdef FGV_TOP
+	return fgv_ctl_top(socket, interval_ns ? interval_ns : FGV_NS_PER_SEC);
+#else
+	(void)socket;
+	(void)interval_ns;
+	fgv_error("this fairgvctl was built without top (configure --disable-top)");
+	return -ENOTSUP;
+#endif
+}
+
 /* --- Where the daemon is ----------------------------------------------------- */
 
 /* Where the control socket is if nothing says otherwise. */
@@ -402,14 +422,14 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*perform)(const char *socket, const struct options *options);
 	} commands[] = {
-		{"list", list}, {"stat", stat}, {"set", set}, {"end", end}, {"metrics", metrics}};
+		{"list", list}, {"stat", stat}, {"set", set}, {"end", end}, {"top", top}, {"metrics", metrics}};
 	struct options options;
 	char socket[PATH_MAX];
 
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat, set, end, metrics, doctor or cdi? See --help");
+		refuse("list, stat, set, end, top, metrics, doctor or cdi? See --help");
 	check_options(&options);
 	if (!strcmp(options.arguments[0], "doctor"))
 		return doctor(&options) ? EXIT_FAILURE : EXIT_SUCCESS;
