@@ -163,7 +163,7 @@ START_TEST(a_storm_waits)
 	poll(NULL, 0, 20);
 	ck_assert_ptr_null(fgv_ring_peek(&vgpu.lanes[0].replies));
 	before_ns = __atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED);
-	vgpu_grant(&vgpu, VGPU_SLICE);
+	vgpu_grant_until_reply(&vgpu, VGPU_SLICE, 0);
 	kind->drop(kind->take());
 	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
 	ck_assert_uint_gt(__atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED), before_ns);
@@ -255,8 +255,8 @@ START_TEST(nothing_is_counted_under_the_grant)
 END_TEST
 
 /*
- * What takes longer than the rest of the turn ends the turn instead, and gets the next one, where it
- * is let for all that it takes. What is no load, and a load that fits, just goes.
+ * What takes longer than the rest of the turn ends the turn instead, and gets the next one, where
+ * it is let for all that it takes. What is no load, and a load that fits, just goes.
  */
 START_TEST(a_load_keeps_to_the_turn)
 {
@@ -306,12 +306,12 @@ START_TEST(a_turn_ends_with_a_load_that_does_not_fit)
 {
 	crowd();
 	storm(&kinds[0]);
-	vgpu_grant(&vgpu, VGPU_SLICE);
+	vgpu_grant_until_reply(&vgpu, VGPU_SLICE, 0);
 	kinds[0].drop(kinds[0].take());
 	for (int turns = 0; turns < 3; turns++) {
 		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
 		kinds[0].post();
-		vgpu_grant(&vgpu, VGPU_SLICE);
+		vgpu_grant_until_reply(&vgpu, VGPU_SLICE, 0);
 		kinds[0].drop(kinds[0].take());
 	}
 	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);

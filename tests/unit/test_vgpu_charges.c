@@ -216,7 +216,7 @@ START_TEST(much_data_waits_for_the_grant)
 	ck_assert_ptr_null(fgv_ring_peek(&vgpu.lanes[0].replies));
 	ck_assert_uint_lt(used_bytes(), MIB);
 	ck_assert_uint_eq(__atomic_load_n(&vgpu.grant->used_ns, __ATOMIC_RELAXED), used_ns);
-	vgpu_grant(&vgpu, VGPU_SLICE);
+	vgpu_grant_until_reply(&vgpu, VGPU_SLICE, 0);
 	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, &reply), CUDA_SUCCESS);
 	ck_assert_uint_gt(used_bytes(), 32 * MIB);
 	vgpu_await_grant(&vgpu, FGV_GRANT_NONE);

@@ -47,6 +47,19 @@ void vgpu_await_wants(struct vgpu *vgpu)
 	}
 }
 
+void vgpu_grant_until_reply(struct vgpu *vgpu, uint64_t slice_ns, uint32_t lane)
+{
+	int waited_ms = 0;
+
+	while (!fgv_ring_peek(&vgpu->lanes[lane].replies)) {
+		if (fgv_grant_state(fgv_grant_load(vgpu->grant)) == FGV_GRANT_NONE &&
+		    __atomic_load_n(&vgpu->grant->wants, __ATOMIC_ACQUIRE))
+			vgpu_grant(vgpu, slice_ns);
+		poll(NULL, 0, 1);
+		ck_assert_msg(++waited_ms < VGPU_PATIENCE_MS && !vgpu_has_ended(vgpu), "no reply");
+	}
+}
+
 struct vgpu vgpu_copying(const struct vgpu *vgpu, unsigned i)
 {
 	const struct vgpu_copying *copying = &vgpu->copying[i];

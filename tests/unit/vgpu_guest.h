@@ -88,6 +88,11 @@ void vgpu_await_grant(struct vgpu *vgpu, enum fgv_grant_state state);
 void vgpu_take_grant(struct vgpu *vgpu);
 /* Waits until the process asks for the grant. */
 void vgpu_await_wants(struct vgpu *vgpu);
+/*
+ * Gives turns of @slice_ns, as the daemon does, until @lane has a reply. One turn may not do: it goes
+ * by without work where the process runs late.
+ */
+void vgpu_grant_until_reply(struct vgpu *vgpu, uint64_t slice_ns, uint32_t lane);
 /* @vgpu with the grant of engine @i that copies, for these functions alone. */
 struct vgpu vgpu_copying(const struct vgpu *vgpu, unsigned i);
 
