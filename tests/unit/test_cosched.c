@@ -106,9 +106,12 @@ START_TEST(leaves_alone_who_does_not_wait)
 	int folder = fgv_cosched_proc_open(child_pid);
 	uint64_t waited_ns;
 	bool is_told = fgv_cosched_proc_waited(folder, thread, &waited_ns);
+	siginfo_t stop;
 
 	close(folder);
 	kill(child_pid, SIGSTOP);
+	/* Until then it may be waiting for a processor. */
+	ck_assert_int_eq(waitid(P_PID, (id_t)child_pid, &stop, WSTOPPED | WNOWAIT), 0);
 	ck_assert(look_for(thread));
 	fgv_cosched_favour(guest, thread);
 	ck_assert_int_eq(cosched_is_favoured(thread), cosched_may_favour());

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <check.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,14 @@ START_TEST(holder_dies)
 }
 END_TEST
 
+/* Waits for its first. The arbiter hears rings in their order, and reads none of them. */
+static void await_ring(const struct seat *seat)
+{
+	struct pollfd ring = {.fd = seat->fds[FGV_SEAT_ARBITER], .events = POLLIN};
+
+	ck_assert_int_eq(poll(&ring, 1, -1), 1);
+}
+
 /* First come, first served: their order decides, not luck. */
 START_TEST(in_order)
 {
@@ -218,14 +227,12 @@ START_TEST(in_order)
 	for (unsigned i = 0; i < 3; i++) {
 		pids[i] = spawn(&seats[i]);
 		if (!pids[i]) {
-			__atomic_store_n(&arena->started, i + 1, __ATOMIC_SEQ_CST);
 			fgv_engine_acquire(&seats[i].engine, &never);
 			arena->order = arena->order * 10 + i + 1;
 			fgv_engine_release(&seats[i].engine);
 			_exit(0);
 		}
-		await_started(i + 1);
-		usleep(20000);
+		await_ring(&seats[i]);
 	}
 	fgv_engine_release(&first.engine);
 	for (int i = 0; i < 3; i++)
