@@ -18,10 +18,16 @@ def loaded(daemon, vm, mib, seed):
             for name in ("module_load", "module_load_known")]
 
 
+def command_line(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def keepers(daemon):
-    """The process ids of the processes that keep images."""
-    return [pid for pid in daemon.children() if
-            b", images" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """The process ids of the processes that keep images. A session's may end meanwhile."""
+    return [pid for pid in daemon.children() if b", images" in command_line(pid)]
 
 
 SENT, KEPT = [1, 0], [0, 1]
