@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "common/log.h"
 #include "common/util.h"
+#include "tools/metrics/page.h"
 
 #define TICK_MS 1000 /* while there are connections */
 
@@ -76,7 +77,7 @@ static void add_headers(struct MHD_Response *response, const char *type)
 	static const char *const headers[][2] = {
 		{"Cache-Control", "no-store"},
 		{"X-Content-Type-Options", "nosniff"},
-		{"Content-Security-Policy", "default-src 'none'"},
+		{"Content-Security-Policy", FGV_PAGE_POLICY},
 		{"Connection", "close"},
 	};
 
@@ -169,6 +170,12 @@ static enum MHD_Result reply_metrics(struct fgv_http *http, struct MHD_Connectio
 	return reply_report(http, connection, is_open ? FGV_FEED_OPENMETRICS : FGV_FEED_PROMETHEUS);
 }
 
+static enum MHD_Result reply_page(struct MHD_Connection *connection)
+{
+	return reply_with(connection, MHD_HTTP_OK, "text/html; charset=utf-8", fgv_page_text,
+			  sizeof(fgv_page_text) - 1, MHD_RESPMEM_PERSISTENT);
+}
+
 /* --- Requests ---------------------------------------------------------------- */
 
 /* What stands before the port. */
@@ -201,11 +208,13 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, cons
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
 	if (http->only_local_names && !is_local_name(host))
 		return refuse(connection, MHD_HTTP_FORBIDDEN, "this host is not called so\n");
+	if (!strcmp(url, "/"))
+		return reply_page(connection);
 	if (!strcmp(url, "/metrics"))
 		return reply_metrics(http, connection);
 	if (!strcmp(url, "/report"))
 		return reply_report(http, connection, FGV_FEED_JSON);
-	return refuse(connection, MHD_HTTP_NOT_FOUND, "there are /metrics and /report\n");
+	return refuse(connection, MHD_HTTP_NOT_FOUND, "there are /, /metrics and /report\n");
 }
 
 /* --- Serving ----------------------------------------------------------------- */

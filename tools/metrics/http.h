@@ -1,6 +1,7 @@
 /*
  * The HTTP side of fairgv-metrics, by libmicrohttpd:
  *
+ *	/		the page that draws what the others tell
  *	/metrics	for Prometheus, in the format that the client asks for
  *	/report		the daemon's report as JSON, as fairgvctl stat --json prints it
  *
