@@ -3,7 +3,9 @@ and only grows where it says so."""
 import json
 import re
 import shutil
+import socket
 import subprocess
+import tempfile
 
 from harness import BUILD, PATIENCE_S, backend, expect, kill, main, wait_until
 
@@ -117,4 +119,41 @@ def prometheus_reads_it():
             expect_promtool(text)
 
 
-main(prometheus_reads_it)
+def fake_wait(count):
+    return {"count": count, "sum_ns": count, "max_ns": count, "histogram": [[1000, count]]}
+
+
+def gpus_stand_by_themselves():
+    """A VM of several GPUs has a line for each, as what it says of them in a report of this kind."""
+    figures = {key: 7 for key in ("overruns", "overrun_ns", "stalls", "favoured", "requests", "round_trips", "launches",
+                                  "holds", "starved", "weight")}
+    shares = [{"device": gpu, "gpu_ns": gpu * 10**9, "grants": gpu, "memory_bytes": gpu << 20,
+               "copy_in": {"gpu_ns": gpu * 10**8, "grants": 2 * gpu, "wait": fake_wait(gpu)}} for gpu in (1, 2)]
+    report = {"time_ns": 1, "gpus": [],
+              "vms": [{"name": "both", "device": 1, "gpu_ns": 3 * 10**9, "grants": 3, "memory_bytes": 3 << 20,
+                       "sessions": [], "wait": fake_wait(5), "gpus": shares, **figures}]}
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen()
+        with subprocess.Popen([CTL, "--socket", f"{folder}/socket", "metrics"], text=True,
+                              stdout=subprocess.PIPE) as asking:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(json.dumps(report).encode() + b"\n")
+            text = asking.communicate(timeout=PATIENCE_S)[0]
+        expect(asking.returncode == 0, text)
+    kinds, samples = parse(text)
+    expect(kinds["fairgv_vm_copy_seconds_total"] == "counter", kinds)
+    for gpu in (1, 2):
+        for name, wanted in (("gpu_seconds_total", gpu), ("grants_total", gpu), ("memory_bytes", gpu << 20),
+                             ("copy_seconds_total", gpu / 10), ("copy_grants_total", 2 * gpu),
+                             ("copy_wait_seconds_count", gpu)):
+            found = of(samples, f"fairgv_vm_{name}", vm="both", gpu=str(gpu))
+            expect(len(found) == 1 and abs(found[0] - wanted) < 1e-9, f"{name} of GPU {gpu}: {found}")
+    expect(of(samples, "fairgv_vm_launches_total", vm="both") == [7], "launches are of all together")
+    expect_histograms(samples)
+    expect_promtool(text)
+
+
+main(prometheus_reads_it, gpus_stand_by_themselves)

@@ -31,6 +31,8 @@ static const struct family of_gpus[] = {
 
 static const struct family of_vms[] = {
 	{"weight", GAUGE, "Share of the GPU, relative to other VMs.", "weight", 1},
+	{"priority", GAUGE, "How urgent the VM is under the policy fikit; 0 goes first.",
+	 "priority", 1},
 	{"request_ratio", GAUGE, "Part of the GPU's time that the VM is promised.", "request_ppm",
 	 1e-6},
 	{"limit_ratio", GAUGE, "Part of the GPU's time that the VM may use.", "limit_ppm", 1e-6},
@@ -39,10 +41,15 @@ static const struct family of_vms[] = {
 	{"starved", COUNTER, "How often the VM was seen to wait unduly.", "starved", 1},
 };
 
-/* Of VMs, with their sessions that have ended, and of sessions. */
-static const struct family of_both[] = {
+/* Of VMs, on each of their GPUs and with their sessions that have ended, and of sessions. */
+static const struct family of_shares[] = {
 	{"gpu_seconds", COUNTER, "GPU time used.", "gpu_ns", SECONDS},
 	{"grants", COUNTER, "How often it got the GPU.", "grants", 1},
+	{"memory_bytes", GAUGE, "GPU memory in use.", "memory_bytes", 1},
+};
+
+/* The same, but on all GPUs of a VM together, under the number of its first. */
+static const struct family of_both[] = {
 	{"overruns", COUNTER, "Grants that used more than their slice.", "overruns", 1},
 	{"overrun_seconds", COUNTER, "By how much in all.", "overrun_ns", SECONDS},
 	{"holds", COUNTER, "Turns that ended with kernels held.", "holds", 1},
@@ -51,7 +58,6 @@ static const struct family of_both[] = {
 	{"requests", COUNTER, "What programs asked for.", "requests", 1},
 	{"round_trips", COUNTER, "Requests that programs waited for.", "round_trips", 1},
 	{"launches", COUNTER, "Kernels launched.", "launches", 1},
-	{"memory_bytes", GAUGE, "GPU memory in use.", "memory_bytes", 1},
 };
 
 /* Of the engines that copy, where they are granted by themselves. */
@@ -88,7 +94,8 @@ struct writer {
 struct subject {
 	const char *sort; /* gpu, vm, session */
 	const json_t *object, *vm;
-	const char *engine; /* NULL: computing */
+	const json_t *share; /* of the VM, on one of its GPUs; NULL: on all of them */
+	const char *engine;  /* NULL: computing */
 };
 
 /* --- Parts of lines ---------------------------------------------------------- */
@@ -125,7 +132,7 @@ static void write_labels(FILE *out, const struct subject *subject)
 	}
 	write_string(out, "vm", subject->vm, "name");
 	putc(',', out);
-	write_number(out, "gpu", subject->vm, "device");
+	write_number(out, "gpu", subject->share ? subject->share : subject->vm, "device");
 	if (subject->object != subject->vm) {
 		putc(',', out);
 		write_number(out, "session", subject->object, "number");
@@ -154,8 +161,9 @@ typedef void write_fn(FILE *out, const struct subject *subject, const struct fam
 /* What @subject's figures are in. */
 static const json_t *figures_of(const struct subject *subject)
 {
-	return subject->engine ? json_object_get(subject->object, subject->engine)
-			       : subject->object;
+	const json_t *figures = subject->share ? subject->share : subject->object;
+
+	return subject->engine ? json_object_get(figures, subject->engine) : figures;
 }
 
 static void write_sample(FILE *out, const struct subject *subject, const struct family *family)
@@ -244,6 +252,31 @@ static void write_per_engine(FILE *out, const struct subject *subject, const str
 	}
 }
 
+/* @write, of each GPU of the VM. */
+static void write_per_share(FILE *out, const struct subject *subject, const struct family *family,
+			    write_fn *write)
+{
+	struct subject on_one = *subject;
+	json_t *share;
+	size_t i;
+
+	json_array_foreach(json_object_get(subject->vm, "gpus"), i, share)
+	{
+		on_one.share = share;
+		write(out, &on_one, family);
+	}
+}
+
+static void write_share(FILE *out, const struct subject *subject, const struct family *family)
+{
+	write_per_share(out, subject, family, write_sample);
+}
+
+static void write_copying(FILE *out, const struct subject *subject, const struct family *family)
+{
+	write_per_share(out, subject, family, write_per_engine);
+}
+
 /* --- Families ---------------------------------------------------------------- */
 
 static void write_each_session(FILE *out, const json_t *vm, const struct family *family,
@@ -298,10 +331,12 @@ static void write_all(const struct writer *writer)
 	write_families(writer, "gpu", of_gpus, FGV_ARRAY_LEN(of_gpus), write_sample);
 	write_families(writer, "vm", of_vms, FGV_ARRAY_LEN(of_vms), write_sample);
 	write_family(writer, "vm", &sessions, write_sessions);
+	write_families(writer, "vm", of_shares, FGV_ARRAY_LEN(of_shares), write_share);
 	write_families(writer, "vm", of_both, FGV_ARRAY_LEN(of_both), write_sample);
 	write_family(writer, "vm", &wait_family, write_histogram);
-	write_families(writer, "vm", of_copying, FGV_ARRAY_LEN(of_copying), write_per_engine);
-	write_family(writer, "vm", &copy_wait_family, write_per_engine);
+	write_families(writer, "vm", of_copying, FGV_ARRAY_LEN(of_copying), write_copying);
+	write_family(writer, "vm", &copy_wait_family, write_copying);
+	write_families(writer, "session", of_shares, FGV_ARRAY_LEN(of_shares), write_sample);
 	write_families(writer, "session", of_both, FGV_ARRAY_LEN(of_both), write_sample);
 	write_family(writer, "session", &wait_family, write_histogram);
 }
