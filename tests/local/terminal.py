@@ -1,5 +1,6 @@
 """A program on a terminal of its own, whose screen pyte draws: what a user would see."""
 import fcntl
+import itertools
 import os
 import pty
 import select
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import termios
 import time
+from xml.sax.saxutils import escape
 
 from harness import PATIENCE_S, Failure, needs
 
@@ -80,3 +82,41 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+
+# --- Pictures -----------------------------------------------------------------------------------
+
+CELL, LINE, EDGE = 8.4, 18, 12
+COLOURS = {"default": "#d8dee4", "green": "#5fbf6a", "brown": "#e0b341", "yellow": "#e0b341", "cyan": "#56b6c2"}
+BACK = "#16191d"
+
+
+def pieces(screen, y):
+    """(column, text, how it looks) of a line, as long as it looks the same; blanks only where they show."""
+    def look(x):
+        cell = screen.buffer[y][x]
+        return cell.fg, cell.bold, cell.reverse
+    for style, columns in itertools.groupby(range(screen.columns), look):
+        columns = list(columns)
+        text = "".join(screen.buffer[y][x].data for x in columns)
+        if style[2] or text.strip():
+            yield columns[0], text, style
+
+
+def svg_piece(y, column, text, style):
+    colour, bold, reverse = style
+    x, top, width = EDGE + column * CELL, EDGE + y * LINE, len(text) * CELL
+    front = COLOURS.get(colour, COLOURS["default"])
+    box = f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{LINE}" fill="{front}"/>' if reverse else ""
+    weight = ' font-weight="bold"' if bold else ""
+    return (f'{box}<text x="{x:.1f}" y="{top + 14}" textLength="{width:.1f}" fill="{BACK if reverse else front}"{weight}>'
+            f"{escape(text)}</text>")
+
+
+def svg_of(screen):
+    """The screen as a picture."""
+    width, height = 2 * EDGE + screen.columns * CELL, 2 * EDGE + screen.lines * LINE
+    body = "\n".join(svg_piece(y, *piece) for y in range(screen.lines) for piece in pieces(screen, y))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
+            f'height="{height}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14" '
+            f'xml:space="preserve">\n<rect width="100%" height="100%" rx="8" fill="{BACK}"/>\n{body}\n</svg>\n')

@@ -4,11 +4,12 @@ import contextlib
 import os
 import re
 import subprocess
+import xml.etree.ElementTree
 
 from harness import BUILD, PATIENCE_S, backend, expect, finish, kill, main, needs, wait_until
 
 needs("pyte")
-from terminal import Terminal
+from terminal import CELL, EDGE, LINE, Terminal, svg_of
 
 CTL = BUILD / "tools/fairgvctl"
 MATMUL = "workloads/matmul"
@@ -151,6 +152,21 @@ def keys_change():
         terminal.wait_for(lambda text: len(SESSION.findall(text)) == 1, "the other session alone")
 
 
+def pictures_show_the_screen():
+    """What docs/figures/top.py makes the picture in README of."""
+    with busy() as (daemon, _), top(daemon.control) as terminal:
+        terminal.keys("j")
+        terminal.wait_for(lambda text: both_are_seen(text) and bars_are_right(text), "both VMs at work")
+        picture = xml.etree.ElementTree.fromstring(svg_of(terminal.screen))
+        lines = [[" "] * 80 for _ in range(24)]
+        for piece in picture.iter("{http://www.w3.org/2000/svg}text"):
+            column = round((float(piece.get("x")) - EDGE) / CELL)
+            lines[(int(piece.get("y")) - EDGE) // LINE][column:column + len(piece.text)] = piece.text
+        expect(["".join(line).rstrip() for line in lines] == terminal.lines(), f"{lines}, of\n{terminal.text()}")
+        fills = {piece.get("fill") for piece in picture.iter("{http://www.w3.org/2000/svg}text")}
+        expect(len(fills) >= 3, f"colours: {fills}")
+
+
 def observers_see():
     with backend(VMS, top='observe = "{folder}/observe";') as daemon, \
             top(daemon.folder / "observe") as terminal:
@@ -191,4 +207,4 @@ def daemons_come_and_go():
 
 
 if __name__ == "__main__":
-    main(figures_are_shown, keys_choose, keys_change, observers_see, any_terminal_will_do, daemons_come_and_go)
+    main(figures_are_shown, keys_choose, keys_change, pictures_show_the_screen, observers_see, any_terminal_will_do, daemons_come_and_go)
