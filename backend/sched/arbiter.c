@@ -54,8 +54,9 @@ struct fgv_arbiter {
 	LIST_HEAD(, fgv_arbiter_seat) seats;
 	TAILQ_HEAD(, fgv_arbiter_seat) waiting; /* in the order in which they were heard */
 	struct fgv_arbiter_seat *holder;
-	uint64_t asked_since_ns; /* the holder is asked to give back since; 0: it is not */
-	bool asked_to_stop;	 /* at once */
+	uint64_t asked_since_ns;   /* the holder is asked to give back since; 0: it is not */
+	uint64_t stopped_since_ns; /* and told to stop at once since; 0: it was not, since it has it
+				    */
 	bool stopping;
 };
 
@@ -86,6 +87,7 @@ static void vacate(struct fgv_arbiter *arbiter)
 {
 	arbiter->holder = NULL;
 	arbiter->asked_since_ns = 0;
+	arbiter->stopped_since_ns = 0;
 }
 
 static void listen_to(struct fgv_arbiter_seat *seat, bool listens)
@@ -136,7 +138,8 @@ static void hear_all(struct fgv_arbiter *arbiter)
 	}
 }
 
-/* Listens to muted processes again whose time is over; when to do so next. Each edge that was missed comes now. */
+/* Listens to muted processes again whose time is over; when to do so next. Each edge that was
+ * missed comes now. */
 static uint64_t unmute(struct fgv_arbiter *arbiter, uint64_t now_ns)
 {
 	struct fgv_arbiter_seat *seat;
@@ -211,26 +214,43 @@ static bool reclaim(struct fgv_arbiter *arbiter)
 	return state != SOFTGPU_SEAT_STOP && ask_holder(holder, state);
 }
 
-/* When to look again; 0: when somebody rings. */
-static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns)
+/*
+ * When the holder is killed; 0: never. Told to stop, it has to give the engine back though it may
+ * have been let go since, and whatever it writes: a process that stands still would otherwise be
+ * given time anew with each turn that it has.
+ */
+static uint64_t patience_ends_ns(const struct fgv_arbiter *arbiter)
 {
-	bool stops = softgpu_seat_load(arbiter->holder->page) == SOFTGPU_SEAT_STOP;
-	uint64_t patience_ns = arbiter->hang_ns, limit_ns;
+	uint64_t stop_ns = arbiter->hang_ns ? arbiter->hang_ns : FGV_ARBITER_STOP_NS;
 
-	if (stops && !patience_ns)
-		patience_ns = FGV_ARBITER_STOP_NS;
-	if (!arbiter->asked_since_ns || arbiter->asked_to_stop != stops)
-		arbiter->asked_since_ns = now_ns;
-	arbiter->asked_to_stop = stops;
-	limit_ns = arbiter->asked_since_ns + patience_ns;
-	if (!patience_ns)
-		return 0;
-	if (now_ns < limit_ns)
-		return limit_ns;
-	condemn(arbiter->holder,
-		stops ? "it does not stop its kernel" : "it does not give the engine back");
+	if (arbiter->stopped_since_ns)
+		return arbiter->stopped_since_ns + stop_ns;
+	return arbiter->asked_since_ns && arbiter->hang_ns
+		       ? arbiter->asked_since_ns + arbiter->hang_ns
+		       : 0;
+}
+
+/* When to look again; 0: when somebody rings. */
+static uint64_t lose_patience(struct fgv_arbiter *arbiter, uint64_t now_ns)
+{
+	uint64_t end_ns = patience_ends_ns(arbiter);
+
+	if (!end_ns || now_ns < end_ns)
+		return end_ns;
+	condemn(arbiter->holder, arbiter->stopped_since_ns ? "it does not stop its kernel"
+							   : "it does not give the engine back");
 	vacate(arbiter);
 	return now_ns;
+}
+
+/* The same of a holder that was just asked for the engine, or told to stop. */
+static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns)
+{
+	if (!arbiter->asked_since_ns)
+		arbiter->asked_since_ns = now_ns;
+	if (arbiter->holder->held && !arbiter->stopped_since_ns)
+		arbiter->stopped_since_ns = now_ns;
+	return lose_patience(arbiter, now_ns);
 }
 
 static bool is_wrong_holder(const struct fgv_arbiter *arbiter)
@@ -255,7 +275,7 @@ static uint64_t decide(struct fgv_arbiter *arbiter, uint64_t now_ns)
 		}
 	}
 	arbiter->asked_since_ns = 0;
-	return 0;
+	return lose_patience(arbiter, now_ns);
 }
 
 static uint64_t take_turn(struct fgv_arbiter *arbiter)

@@ -1,6 +1,7 @@
 """A guest program, a vGPU process or the daemon dies, and nobody else loses anything."""
 import os
 import random
+import resource
 import signal
 import time
 
@@ -72,4 +73,21 @@ def daemon_ended():
         wait_until(lambda: not os.path.exists(f"/proc/{vgpu}"), "the vGPU process's end")
 
 
-main(guest_killed_anywhere, vgpu_killed, daemon_killed, daemon_ended)
+def nothing_can_be_written():
+    """A daemon whose files may not grow, as on a full disk, refuses programs and serves the others."""
+    with backend(VMS) as daemon:
+        pid = daemon.process.pid
+        other = daemon.start("other", MATMUL, *FOREVER)
+        wait_until(lambda: "served by process" in daemon.log(), "the session")
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+        status, out, err = finish(daemon.start("victim", MATMUL, *SOME))
+        expect(status == 1 and "File too large" in err, f"status {status}: {out}{err}")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        expect_verified(daemon.start("victim", MATMUL, *SOME), "a program after that")
+        expect(other.poll() is None, "the other VM's program has ended")
+        kill(other)
+        daemon.expect_at_rest()
+
+
+main(guest_killed_anywhere, vgpu_killed, daemon_killed, daemon_ended, nothing_can_be_written)

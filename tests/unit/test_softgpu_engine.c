@@ -16,6 +16,7 @@
 
 #include "backend/sched/arbiter.h"
 #include "common/util.h"
+#include "shmring/park.h"
 #include "softgpu/device/internal.h"
 
 #define HANG_NS (200 * FGV_NS_PER_MS)
@@ -362,6 +363,57 @@ START_TEST(does_not_stop)
 }
 END_TEST
 
+/* As it is stopped, or as it says that it has the engine, whatever it is told. */
+static void stand_still(const struct seat *seat, bool scribbles)
+{
+	fgv_engine_acquire(&seat->engine, &never);
+	__atomic_add_fetch(&arena->started, 1, __ATOMIC_SEQ_CST);
+	while (scribbles) {
+		__atomic_store_n(&seat->engine.seat->state, SOFTGPU_SEAT_BUSY, __ATOMIC_SEQ_CST);
+		fgv_doorbell_ring(seat->engine.arbiter_fd);
+		usleep(100);
+	}
+	for (;;)
+		pause();
+}
+
+static bool has_ended(pid_t pid)
+{
+	siginfo_t end = {0};
+
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &end, WEXITED | WNOHANG | WNOWAIT), 0);
+	return end.si_pid != 0;
+}
+
+/* It has turns like the others, in which nobody holds it: that makes its time no longer. */
+static void give_turns_to(bool scribbles)
+{
+	struct seat seat;
+	pid_t pid = spawn(&seat);
+
+	if (!pid)
+		stand_still(&seat, scribbles);
+	await_started(1);
+	for (bool held = true; !has_ended(pid); held = !held) {
+		fgv_arbiter_hold(seat.seat, held);
+		usleep(HANG_NS / 20 / FGV_NS_PER_US);
+	}
+	must_be_killed(pid);
+	must_exit(contender(10));
+}
+
+START_TEST(does_not_stop_between_turns)
+{
+	give_turns_to(false);
+}
+END_TEST
+
+START_TEST(denies_that_it_is_to_stop)
+{
+	give_turns_to(true);
+}
+END_TEST
+
 /* Killed at any moment, over and over; the one that is left gets through. */
 START_TEST(killed_anywhere)
 {
@@ -495,7 +547,12 @@ static Suite *suite(void)
 					held_before_it_has_it,
 					held_while_idle,
 					NULL};
-	const TTest *const impatient[] = {kept_too_long, blocked_bell, does_not_stop, NULL};
+	const TTest *const impatient[] = {kept_too_long,
+					  blocked_bell,
+					  does_not_stop,
+					  does_not_stop_between_turns,
+					  denies_that_it_is_to_stop,
+					  NULL};
 	Suite *s = suite_create("softgpu_engine");
 
 	add_case(s, "engine", setup, patient);
