@@ -54,9 +54,9 @@ struct fgv_arbiter {
 	LIST_HEAD(, fgv_arbiter_seat) seats;
 	TAILQ_HEAD(, fgv_arbiter_seat) waiting; /* in the order in which they were heard */
 	struct fgv_arbiter_seat *holder;
-	uint64_t asked_since_ns;   /* the holder is asked to give back since; 0: it is not */
-	uint64_t stopped_since_ns; /* and told to stop at once since; 0: it was not, since it has it
-				    */
+	uint64_t asked_since_ns; /* the holder is asked to give back since; 0: it is not */
+	/* The holder was told to stop at once then; 0: not since it has the engine. */
+	uint64_t stopped_since_ns;
 	bool stopping;
 };
 
@@ -138,8 +138,10 @@ static void hear_all(struct fgv_arbiter *arbiter)
 	}
 }
 
-/* Listens to muted processes again whose time is over; when to do so next. Each edge that was
- * missed comes now. */
+/*
+ * Listens to muted processes again whose time is over; when to do so next. Each edge that was missed
+ * comes now.
+ */
 static uint64_t unmute(struct fgv_arbiter *arbiter, uint64_t now_ns)
 {
 	struct fgv_arbiter_seat *seat;
@@ -243,12 +245,15 @@ static uint64_t lose_patience(struct fgv_arbiter *arbiter, uint64_t now_ns)
 	return now_ns;
 }
 
-/* The same of a holder that was just asked for the engine, or told to stop. */
-static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns)
+/*
+ * The same of a holder whose engine is wanted. @is_told: it has been asked for it, or told to stop;
+ * else its state changed each time that it was to be.
+ */
+static uint64_t check_holder(struct fgv_arbiter *arbiter, uint64_t now_ns, bool is_told)
 {
 	if (!arbiter->asked_since_ns)
 		arbiter->asked_since_ns = now_ns;
-	if (arbiter->holder->held && !arbiter->stopped_since_ns)
+	if (is_told && arbiter->holder->held && !arbiter->stopped_since_ns)
 		arbiter->stopped_since_ns = now_ns;
 	return lose_patience(arbiter, now_ns);
 }
@@ -267,9 +272,9 @@ static uint64_t decide(struct fgv_arbiter *arbiter, uint64_t now_ns)
 		if (!arbiter->holder) {
 			give_to(arbiter, first);
 		} else if (!reclaim(arbiter)) {
-			return check_holder(arbiter, now_ns);
+			return check_holder(arbiter, now_ns, true);
 		} else if (arbiter->holder && ++races == RACES) {
-			uint64_t look_ns = check_holder(arbiter, now_ns);
+			uint64_t look_ns = check_holder(arbiter, now_ns, false);
 
 			return fgv_earlier_ns(look_ns, now_ns + RACE_LATER_NS);
 		}
