@@ -68,6 +68,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.batching = sessions->config->batching,
 		.engines = part->copying[0] != NULL,
 		.parts = part == session->parts ? session->part_count - 1 : 0,
+		.fills_gaps = sessions->config->policy->fills_gaps,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

@@ -124,6 +124,8 @@ struct fgv_setup {
 	uint32_t batching;	/* launches may go to the driver together */
 	uint32_t engines;	/* each is granted by itself */
 	uint32_t parts;		/* that follow this; in one of them 0 */
+	uint32_t fills_gaps;	/* gaps are to be learned (the policy fills them) */
+	uint32_t reserved;
 };
 
 /*
@@ -134,6 +136,23 @@ struct fgv_setup {
 struct fgv_setup_part {
 	struct fgv_prepare prepare;
 	struct fgv_setup setup;
+};
+
+/* What is known of a program's kernels; see backend/vgpu/kernels.h. */
+#define FGV_KERNELS 1024
+
+struct fgv_kernel {
+	uint64_t id; /* by the content of its module, its name and its shape; 0: there is none */
+	uint32_t ns; /* that it takes, the mean of so many times; none: nobody knows */
+	uint32_t times;
+	uint32_t gap_ns; /* likewise, until the next work came */
+	uint32_t gaps;
+	uint32_t seen;
+	uint32_t reserved;
+};
+
+struct fgv_kernel_book {
+	struct fgv_kernel kernels[FGV_KERNELS];
 };
 
 /*

@@ -231,3 +231,15 @@ bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *re
 	fgv_forecast_expect(session, &guess, message, &expected);
 	return !expected.is_first && fgv_overlap_with(overlap, &expected.piece) <= overlap->ends_ns;
 }
+
+uint32_t fgv_forecast_ns(struct fgv_session *session, const struct fgv_request *request,
+			 const uint8_t *message, uint32_t len)
+{
+	struct fgv_request guess = *request;
+	struct fgv_expected expected;
+
+	if (!foresee(session, &guess, message, len))
+		return 0;
+	fgv_forecast_expect(session, &guess, message, &expected);
+	return expected.is_first ? 0 : (uint32_t)fgv_min_u64(expected.piece.ns, UINT32_MAX);
+}

@@ -64,4 +64,8 @@ uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request 
 bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *request,
 		       const uint8_t *message, uint32_t len);
 
+/* What such a request will take by itself; 0: that is not known. */
+uint32_t fgv_forecast_ns(struct fgv_session *session, const struct fgv_request *request,
+			 const uint8_t *message, uint32_t len);
+
 #endif

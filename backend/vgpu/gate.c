@@ -14,9 +14,6 @@
 #include "backend/vgpu/session.h"
 #include "common/util.h"
 
-/* A mark covers this part of a slice. Each costs the GPU some 2 us between two kernels. */
-#define MARK_SHARE 4
-
 /* Requests that a session which is held may have on the GPU: fewer than the driver takes at once.
  */
 #define QUEUED_MAX 256
@@ -36,9 +33,13 @@ int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_e
 	gate->sched_bell_fd = session->fds[fd + 2];
 	gate->slice_ns = session->setup.slice_ns;
 	gate->idle_ns = session->setup.idle_ns;
+	gate->most_ns = gate->slice_ns;
+	gate->mark_ns = gate->slice_ns / FGV_GATE_MARK_SHARE;
+	gate->kernels = &session->kernels;
 	gate->word = fgv_grant_load(gate->grant);
 	if (engine != FGV_ENGINE_COMPUTE)
 		return 0;
+	gate->learns = session->kernels.book != NULL;
 	if (session->gpu->ops->info(session->gpu, &info) != CUDA_SUCCESS)
 		memset(&info, 0, sizeof(info));
 	fgv_forecast_init(&gate->forecast, &info, gate->slice_ns);
@@ -136,11 +137,14 @@ static void learn(struct fgv_costs *costs, uint64_t slice_ns, const struct fgv_m
 static void retire(struct fgv_session *session, struct fgv_gate *gate, const struct fgv_mark *done)
 {
 	struct fgv_forecast *forecast = &session->gate.forecast;
-	uint64_t now_ns = fgv_now_ns();
+	uint64_t now_ns = fgv_now_ns(), alone_ns = 0;
 
 	/* What was done before it was known that it is held says little of what it takes. */
-	if (fgv_grant_state(gate->word) != FGV_GRANT_NONE)
+	if (fgv_grant_state(gate->word) != FGV_GRANT_NONE) {
 		learn(&forecast->costs, gate->slice_ns, done, now_ns - gate->passed_ns);
+		if (done->last - gate->finished == 1)
+			alone_ns = now_ns - gate->passed_ns;
+	}
 	__atomic_store_n(&gate->grant->progress, done->last, __ATOMIC_RELAXED);
 	if (gate->engine == FGV_ENGINE_COMPUTE) {
 		fgv_overlap_done(&forecast->overlap, done->until_ns);
@@ -155,6 +159,8 @@ static void retire(struct fgv_session *session, struct fgv_gate *gate, const str
 		return;
 	}
 	gate->taken = false;
+	if (gate->learns)
+		fgv_kernels_drained(session, alone_ns, now_ns);
 	if (gate->blocked)
 		fgv_account_add(&gate->grant->stalls, 1);
 	if (!fgv_gate_is_limited(gate))
@@ -264,7 +270,7 @@ static void start_clock(struct fgv_gate *gate)
 		gate->since_ns = gate->passed_ns;
 }
 
-bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *request)
+static bool may_queue(const struct fgv_gate *gate, const struct fgv_request *request)
 {
 	switch (request->op) {
 	case FGV_OP_LAUNCH:
@@ -276,6 +282,31 @@ bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *r
 	default:
 		return false; /* engines that copy are not held */
 	}
+}
+
+static bool fits_gap(struct fgv_session *session, struct fgv_gate *gate,
+		     const struct fgv_request *request, const uint8_t *message, uint32_t len)
+{
+	uint32_t ns = fgv_kernels_next_ns(session, request, message, len);
+
+	return ns && gate->ahead_ns + ns <= fgv_gate_left_ns(gate);
+}
+
+bool fgv_gate_may_pass(struct fgv_session *session, struct fgv_gate *gate,
+		       const struct fgv_request *request, const uint8_t *message, uint32_t len)
+{
+	if (gate->is_held)
+		return may_queue(gate, request);
+	return !gate->learns || fits_gap(session, gate, request, message, len);
+}
+
+void fgv_gate_foresee(struct fgv_session *session, struct fgv_gate *gate,
+		      const struct fgv_request *request, const uint8_t *message, uint32_t len)
+{
+	if (gate->next_for == gate->submitted + 1)
+		return;
+	gate->next_for = gate->submitted + 1;
+	gate->next_ns = fgv_kernels_next_ns(session, request, message, len);
 }
 
 void fgv_gate_begin(struct fgv_gate *gate)
@@ -301,7 +332,18 @@ static bool may_put_off_mark(const struct fgv_session *session)
 	const struct fgv_gate *gate = &session->gate;
 
 	return session->batch.followed &&
-	       gate->open.predicted_ns < 2 * (gate->slice_ns / MARK_SHARE);
+	       gate->open.predicted_ns < 2 * gate->mark_ns;
+}
+
+/* Of trifles nothing is learned: what follows is a gap of what came before them. */
+static void note_last(struct fgv_session *session, const struct fgv_request *request)
+{
+	struct fgv_kernels *kernels = &session->kernels;
+
+	if (kernels->idle_ns)
+		fgv_kernels_resume(kernels, session->gate.passed_ns);
+	if (request->subject || request->amount)
+		fgv_kernels_note(kernels, request, session->message);
 }
 
 struct fgv_object *fgv_gate_let(struct fgv_session *session, const struct fgv_request *request)
@@ -313,13 +355,15 @@ struct fgv_object *fgv_gate_let(struct fgv_session *session, const struct fgv_re
 	note_expected(gate, &expected);
 	if (!fgv_gate_has_work(gate) && !gate->begun)
 		start_clock(gate);
+	if (gate->learns)
+		note_last(session, request);
 	gate->begun = false;
 	gate->woke = false;
 	gate->open.last = ++gate->submitted;
 	gate->open.predicted_ns += fgv_forecast_add(session, request, session->message, &expected);
 	gate->open.until_ns = gate->forecast.overlap.ends_ns;
 	gate->ahead_ns = fgv_overlap_ahead_ns(&gate->forecast.overlap);
-	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE &&
+	if (gate->open.predicted_ns >= gate->mark_ns &&
 	    !may_put_off_mark(session))
 		mark(session, gate);
 	return expected.piece.stream;
@@ -357,7 +401,7 @@ void fgv_gate_let_copy(struct fgv_session *session, struct fgv_gate *gate,
 	if (stream && !gate->open_stream)
 		fgv_object_get(stream);
 	gate->open_stream = stream;
-	if (gate->open.predicted_ns >= gate->slice_ns / MARK_SHARE)
+	if (gate->open.predicted_ns >= gate->mark_ns)
 		mark(session, gate);
 }
 

@@ -34,6 +34,7 @@
 #define FGV_GATE_MARKS 64 /* at most, at once; a power of two */
 #define FGV_MARK_KINDS 4  /* kinds of requests that a mark tells apart */
 
+struct fgv_kernels;
 struct fgv_session;
 
 /* Work that one fence covers. */
@@ -73,8 +74,16 @@ struct fgv_gate {
 	uint64_t off_ns;    /* without the grant since */
 	bool taken;	/* the daemon took the grant, and the work that there is has not ended */
 	bool is_held;	/* as last seen: kernels may be queued without the grant */
+	bool is_filling; /* the grant is for a gap, and for work that fits into it */
+	bool tried;	 /* what waits was tried under this grant */
+	bool learns;	 /* gaps, and tells what it expects of the next request */
 	bool in_call;	    /* as the grant says */
 	bool told_call;	    /* the daemon was rung for it */
+	uint32_t next_ns;   /* what the request that waits will take; 0: unknown */
+	uint64_t next_for;  /* of which number it will be */
+	uint64_t most_ns;   /* of work unfinished, under this grant */
+	uint64_t mark_ns;   /* a mark covers so much work */
+	struct fgv_kernels *kernels;
 	bool begun;	/* fgv_gate_begin() has started the clock for the next work */
 	bool blocked;	/* the next request waits for the gate; set anew in each turn */
 	bool awaited;	/* the next request, of another engine, comes after its work; the same */
@@ -92,8 +101,16 @@ int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_e
 /* Puts the fences; the GPU is still there. */
 void fgv_gate_fini(struct fgv_session *session, struct fgv_gate *gate);
 
-/* For fgv_gate_admits(): the session is held, and there is room. */
-bool fgv_gate_may_queue(const struct fgv_gate *gate, const struct fgv_request *request);
+/*
+ * For fgv_gate_admits(): the session is held, and @request may be queued; or it fills a gap, and
+ * @request fits into what is left of that.
+ */
+bool fgv_gate_may_pass(struct fgv_session *session, struct fgv_gate *gate,
+		       const struct fgv_request *request, const uint8_t *message, uint32_t len);
+
+/* For fgv_gate_admits(): @request waits. */
+void fgv_gate_foresee(struct fgv_session *session, struct fgv_gate *gate,
+		      const struct fgv_request *request, const uint8_t *message, uint32_t len);
 
 /* For fgv_gate_admits(): there is as much ahead as there may be. */
 bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
@@ -109,8 +126,10 @@ static inline bool fgv_gate_admits(struct fgv_session *session, struct fgv_gate 
 {
 	gate->blocked = gate->ahead_ns >= gate->room_ns &&
 			!(gate->room_ns && fgv_gate_admits_beside(session, request, message, len));
-	if (gate->is_held && !gate->blocked)
-		gate->blocked = !fgv_gate_may_queue(gate, request);
+	if ((gate->is_held | gate->is_filling) && !gate->blocked)
+		gate->blocked = !fgv_gate_may_pass(session, gate, request, message, len);
+	if (gate->blocked && gate->learns)
+		fgv_gate_foresee(session, gate, request, message, len);
 	return !gate->blocked;
 }
 

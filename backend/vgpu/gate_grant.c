@@ -16,6 +16,9 @@
 /* What a thread may take to wake up: a pause after that is not for want of work. */
 #define WAKE_NS (200 * FGV_NS_PER_US)
 
+/* A gap that is worth the way to another process and back. */
+#define GAP_MIN_NS (200 * FGV_NS_PER_US)
+
 /* --- Asking for it, and giving it back --------------------------------------- */
 
 static void ring_daemon(struct fgv_gate *gate)
@@ -26,6 +29,16 @@ static void ring_daemon(struct fgv_gate *gate)
 static void say_wants(struct fgv_gate *gate, bool wants)
 {
 	__atomic_store_n(&gate->grant->wants, wants, __ATOMIC_RELEASE);
+}
+
+/* What it expects: an idle time, and of the next request. */
+static void say_expected(struct fgv_gate *gate, uint32_t gap_ns)
+{
+	if (!gate->learns)
+		return;
+	__atomic_store_n(&gate->grant->gap_ns, gap_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&gate->grant->next_ns, gate->blocked ? gate->next_ns : 0,
+			 __ATOMIC_RELAXED);
 }
 
 static bool lingers(struct fgv_gate *gate)
@@ -81,6 +94,9 @@ static int ask(const struct fgv_session *session, struct fgv_gate *gate)
 	gate->room_ns = gate->is_held ? gate->slice_ns : 0;
 	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == wants)
 		return 0;
+	say_expected(gate, 0);
+	if (gate->learns && gate->blocked)
+		fgv_kernels_resume(gate->kernels, fgv_now_ns());
 	say_wants(gate, wants);
 	ring_daemon(gate);
 	return 1;
@@ -97,7 +113,10 @@ static bool move(struct fgv_gate *gate, enum fgv_grant_state state)
 
 static int give_back(struct fgv_gate *gate, uint64_t now_ns, bool more)
 {
+	bool is_idle = gate->learns && !more && !gate->blocked;
+
 	fgv_gate_stop_clock(gate, now_ns);
+	say_expected(gate, is_idle ? fgv_kernels_gap_ns(gate->kernels, now_ns) : 0);
 	gate->room_ns = 0;
 	gate->over = false;
 	gate->off_ns = now_ns;
@@ -133,6 +152,9 @@ static bool is_idle(const struct fgv_session *session, struct fgv_gate *gate, ui
 	}
 	if (!gate->free_ns)
 		gate->free_ns = now_ns;
+	/* A gap that is worth it is somebody else's from its beginning. */
+	if (gate->learns && fgv_kernels_gap_ns(gate->kernels, gate->free_ns) >= GAP_MIN_NS)
+		return true;
 	return now_ns - gate->free_ns >= gate->idle_ns + (gate->woke ? WAKE_NS : 0);
 }
 
@@ -145,6 +167,27 @@ uint64_t fgv_gate_left_ns(const struct fgv_gate *gate)
 	return gate->limit_ns > at_ns ? gate->limit_ns - at_ns : 0;
 }
 
+/* How much may be unfinished under the grant that has come. */
+static void fit_room(struct fgv_gate *gate)
+{
+	uint64_t ahead_ns = __atomic_load_n(&gate->grant->ahead_ns, __ATOMIC_RELAXED);
+
+	gate->most_ns = ahead_ns ? fgv_min_u64(ahead_ns, gate->slice_ns) : gate->slice_ns;
+	gate->mark_ns = gate->most_ns / FGV_GATE_MARK_SHARE;
+	gate->tried = false;
+	gate->is_filling = __atomic_load_n(&gate->grant->flags, __ATOMIC_RELAXED) & FGV_GRANT_FIT;
+}
+
+/* What comes next does not fit into the gap. Under a new grant nothing was tried yet. */
+static bool fits_not(const struct fgv_session *session, struct fgv_gate *gate)
+{
+	bool was_tried = gate->tried;
+
+	gate->tried = true;
+	return gate->is_filling && was_tried && gate->blocked &&
+	       !fgv_gate_is_running(session, gate);
+}
+
 /* While it has the grant: how much more there may be on the GPU, and whether it was enough. */
 static int hold(struct fgv_session *session, struct fgv_gate *gate)
 {
@@ -152,7 +195,7 @@ static int hold(struct fgv_session *session, struct fgv_gate *gate)
 	bool undrained;
 
 	gate->limit_ns = __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_SEQ_CST);
-	gate->room_ns = gate->slice_ns;
+	gate->room_ns = gate->most_ns;
 	if (gate->limit_ns == FGV_GRANT_NO_LIMIT) {
 		gate->over = false;
 		return 0;
@@ -166,10 +209,12 @@ static int hold(struct fgv_session *session, struct fgv_gate *gate)
 	if (at_ns >= gate->limit_ns || gate->over)
 		gate->room_ns = 0;
 	else if (!undrained)
-		gate->room_ns = fgv_min_u64(gate->limit_ns - at_ns, gate->slice_ns);
+		gate->room_ns = fgv_min_u64(gate->limit_ns - at_ns, gate->most_ns);
 	/* Copies that their streams have not reached are no reason to keep an engine. */
 	if (gate->room_ns == 0 && (undrained || !fgv_gate_is_running(session, gate)))
 		return give_back_used_up(gate, now_ns);
+	if (fits_not(session, gate))
+		return give_back(gate, now_ns, true);
 	if (is_idle(session, gate, now_ns) && !(gate->grant->flags & FGV_GRANT_KEEP))
 		return give_back_idle(session, gate, now_ns);
 	return 0;
@@ -227,6 +272,7 @@ static int follow_grant(struct fgv_session *session, struct fgv_gate *gate)
 		break;
 	case FGV_GRANT_BUSY:
 		if (changed) {
+			fit_room(gate);
 			resume(gate);
 			say_wants(gate, false);
 		}

@@ -17,6 +17,9 @@ static inline bool fgv_gate_is_limited(const struct fgv_gate *gate)
 	return __atomic_load_n(&gate->grant->limit_ns, __ATOMIC_SEQ_CST) != FGV_GRANT_NO_LIMIT;
 }
 
+/* A mark covers this part of what may be unfinished. Each costs the GPU some 2 us between kernels. */
+#define FGV_GATE_MARK_SHARE 4
+
 /* Use does not count any more, and the daemon is told how much there was. */
 void fgv_gate_stop_clock(struct fgv_gate *gate, uint64_t now_ns);
 

@@ -102,6 +102,8 @@ static CUresult load(struct fgv_session *session, struct fgv_request *request,
 		return status;
 	}
 	object->module.image_bytes = what->len;
+	if (session->kernels.book)
+		object->module.content = fgv_kernels_image(what->image, what->len);
 	session->image_bytes += what->len;
 	*made = object;
 	return CUDA_SUCCESS;
@@ -326,6 +328,7 @@ static CUresult open_function(struct fgv_session *session, struct fgv_object *mo
 		return status;
 	}
 	object->function.module = module;
+	object->function.content = fgv_kernels_name(module->module.content, name);
 	object->function.next = module->module.functions;
 	module->module.functions = object;
 	*function = object;

@@ -39,11 +39,13 @@ struct fgv_object {
 			struct fgv_gpu_module *gpu;
 			struct fgv_object *functions; /* that were asked for */
 			uint64_t image_bytes;
+			uint64_t content; /* fgv_kernels_image(); 0: it is not wanted */
 		} module;
 		struct {
 			struct fgv_gpu_function *gpu;
 			struct fgv_object *module;
 			struct fgv_object *next; /* of the same module */
+			uint64_t content;	 /* fgv_kernels_name() */
 			uint32_t param_count;
 			uint32_t args_len;    /* of all parameters, each padded to 8 */
 			uint32_t local_bytes; /* of each thread */

@@ -117,11 +117,20 @@ static CUresult accounts_init(struct fgv_session *session)
 
 static CUresult gate_init(struct fgv_session *session)
 {
-	int err = fgv_engines_init(session);
+	int err = fgv_kernels_init(&session->kernels, session->setup.fills_gaps);
 
-	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the grant", err);
-	return CUDA_SUCCESS;
+	if (!err)
+		err = fgv_engines_init(session);
+	if (!err)
+		return CUDA_SUCCESS;
+	fgv_kernels_fini(&session->kernels);
+	return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the grant", err);
+}
+
+static void gate_fini(struct fgv_session *session)
+{
+	fgv_engines_fini(session);
+	fgv_kernels_fini(&session->kernels);
 }
 
 static CUresult soft_device_init(struct fgv_session *session)
@@ -272,7 +281,7 @@ static const struct stage {
 	{sandbox_close, NULL},
 	{accounts_init, accounts_fini},
 	{staging_init, NULL},
-	{gate_init, fgv_engines_fini},
+	{gate_init, gate_fini},
 	{session_init, fgv_session_fini},
 	{watch_init, NULL},
 };

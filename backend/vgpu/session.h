@@ -17,6 +17,7 @@
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/images/images.h"
+#include "backend/vgpu/kernels.h"
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/own.h"
@@ -68,6 +69,7 @@ struct fgv_session {
 	struct fgv_loans loans;
 	struct fgv_gate gate; /* of the engine that computes, or of all work */
 	struct fgv_engines engines;
+	struct fgv_kernels kernels;
 	struct fgv_batch batch;
 	struct fgv_errands errands;
 	struct fgv_held held;

@@ -144,9 +144,10 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.arena_len = layout.arena_len,
 		.staging_len = layout.staging_len,
 		.slice_ns = VGPU_SLICE,
-		.idle_ns = VGPU_IDLE,
+		.idle_ns = vgpu->fills_gaps ? VGPU_IDLE_LONG : VGPU_IDLE,
 		.batching = 1,
 		.engines = vgpu->has_engines,
+		.fills_gaps = vgpu->fills_gaps,
 		.lanes = layout.lanes,
 	};
 }

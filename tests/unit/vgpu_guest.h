@@ -23,6 +23,7 @@
 #define VGPU_MEMORY (64ull << 20)
 #define VGPU_SLICE  6000000ull
 #define VGPU_IDLE   100000ull
+#define VGPU_IDLE_LONG 200000000ull
 
 /* Waits look this often at whether the process lives, and fail after so long. */
 #define VGPU_LOOK_MS	 20
@@ -56,6 +57,7 @@ struct vgpu {
 	int allowance_fd;
 	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
 	bool has_engines;	 /* granted by themselves; set before the setup is sent */
+	bool fills_gaps;	 /* likewise: gaps are learned, and a turn without work lasts */
 	struct vgpu_copying copying[2]; /* in and out, not given */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
