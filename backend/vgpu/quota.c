@@ -46,6 +46,12 @@ static void store_own(struct fgv_quota *quota, uint64_t bytes)
 	__atomic_store_n(&quota->own->memory_bytes, bytes, __ATOMIC_SEQ_CST);
 }
 
+/* What others see of it. */
+static uint64_t shown(const struct fgv_quota *quota, uint64_t used)
+{
+	return fgv_max_u64(used, quota->least);
+}
+
 static uint64_t load_use(const struct fgv_account *account)
 {
 	return __atomic_load_n(&account->memory_bytes, __ATOMIC_SEQ_CST);
@@ -67,6 +73,7 @@ void fgv_quota_fini(struct fgv_quota *quota)
 	}
 	quota->blocks = quota->late = quota->spare = (struct fgv_charge){0};
 	quota->count = 0;
+	quota->used = quota->least = 0;
 	store_own(quota, 0);
 }
 
@@ -103,23 +110,47 @@ static uint64_t left_without(const struct fgv_quota *quota, uint64_t without)
 
 static void shrink(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
 {
-	store_own(quota, load_use(quota->own) - (charge->bytes - bytes));
+	quota->used -= charge->bytes - bytes;
+	store_own(quota, shown(quota, quota->used));
 	charge->bytes = bytes;
+}
+
+/* Shows @after in place of @before, if all sessions together have the room. */
+static int show_more(struct fgv_quota *quota, uint64_t before, uint64_t after)
+{
+	uint64_t limit = limit_of(quota);
+
+	if (after == before)
+		return 0;
+	store_own(quota, after);
+	if (sum_use(quota, limit, 0) <= limit)
+		return 0;
+	store_own(quota, before);
+	return -ENOMEM;
+}
+
+int fgv_quota_set_least(struct fgv_quota *quota, uint64_t bytes)
+{
+	uint64_t before = shown(quota, quota->used), after = fgv_max_u64(quota->used, bytes);
+
+	if (show_more(quota, before, after) < 0)
+		return -ENOMEM;
+	quota->least = bytes;
+	return 0;
 }
 
 static int grow(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t bytes)
 {
-	uint64_t before = load_use(quota->own), limit = limit_of(quota), after;
+	uint64_t after;
 
 	quota->refused = UINT64_MAX;
-	if (__builtin_add_overflow(before, bytes - charge->bytes, &after) || after > limit)
+	if (__builtin_add_overflow(quota->used, bytes - charge->bytes, &after) ||
+	    after > limit_of(quota))
 		return -ENOMEM;
 	quota->refused = bytes - charge->bytes;
-	store_own(quota, after);
-	if (sum_use(quota, limit, 0) > limit) {
-		store_own(quota, before);
+	if (show_more(quota, shown(quota, quota->used), shown(quota, after)) < 0)
 		return -ENOMEM;
-	}
+	quota->used = after;
 	quota->refused = 0;
 	charge->bytes = bytes;
 	return 0;
@@ -263,14 +294,20 @@ bool fgv_quota_others(const struct fgv_quota *quota)
 	return sum_use(quota, limit_of(quota), quota->own_bit) > 0;
 }
 
+/* What it has and does not use. */
+static uint64_t unused(const struct fgv_quota *quota)
+{
+	return shown(quota, quota->used) - quota->used;
+}
+
 bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without)
 {
-	return bytes <= left_without(quota, without & ~quota->own_bit);
+	return bytes <= left_without(quota, without & ~quota->own_bit) + unused(quota);
 }
 
 uint64_t fgv_quota_left(const struct fgv_quota *quota)
 {
-	uint64_t left = left_without(quota, fgv_quota_ending(quota));
+	uint64_t left = left_without(quota, fgv_quota_ending(quota)) + unused(quota);
 
 	return fgv_min_u64(left + quota->late.bytes + quota->spare.bytes, limit_of(quota));
 }
@@ -280,5 +317,6 @@ uint64_t fgv_quota_returning(const struct fgv_quota *quota)
 	uint64_t then = fgv_quota_left(quota);
 
 	/* They may be gone between the two looks. */
-	return then - fgv_min_u64(left_without(quota, 0) + quota->spare.bytes, then);
+	return then -
+	       fgv_min_u64(left_without(quota, 0) + unused(quota) + quota->spare.bytes, then);
 }

@@ -48,6 +48,8 @@ struct fgv_quota {
 	struct fgv_charge blocks; /* of all allocations */
 	struct fgv_charge late;	  /* freed, and not yet given back to the driver */
 	struct fgv_charge spare;  /* taken only to be faster, and given up for anything else */
+	uint64_t used;		  /* all charges together */
+	uint64_t least;		  /* the account shows so much, if less is used */
 	fgv_quota_reclaim *reclaim;
 	void *of;
 	fgv_quota_give_up *give_up;
@@ -66,6 +68,13 @@ void fgv_quota_init(struct fgv_quota *quota, const struct fgv_allowance *allowan
 		    uint64_t granule);
 /* Frees the bookkeeping and clears what the account says is in use. */
 void fgv_quota_fini(struct fgv_quota *quota);
+
+/*
+ * The session needs @bytes, and has them from now on: its account shows them before they are used,
+ * so that what it uses up to that never finds the quota taken by others. -ENOMEM with nothing
+ * changed where there is no room for them.
+ */
+int fgv_quota_set_least(struct fgv_quota *quota, uint64_t bytes);
 
 /* Called where a charge finds no room, or the late one. */
 void fgv_quota_set_reclaim(struct fgv_quota *quota, fgv_quota_reclaim *reclaim, void *of);

@@ -107,6 +107,53 @@ START_TEST(refuses_sizes_that_overflow)
 }
 END_TEST
 
+/* What a session needs is its own before it uses it. */
+START_TEST(has_what_it_needs_from_the_beginning)
+{
+	struct fgv_charge mine = {0}, its = {0}, more = {0};
+
+	ck_assert_int_eq(fgv_quota_set_least(&quota, QUOTA / 2), 0);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, QUOTA / 2);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA);
+	ck_assert_uint_eq(fgv_quota_left(&other), QUOTA / 2);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2 + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 4), 0);
+	ck_assert(fgv_quota_would_fit(&quota, QUOTA / 4, 0));
+	ck_assert(!fgv_quota_would_fit(&quota, QUOTA / 4 + 1, 0));
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, QUOTA / 4), 0);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, QUOTA / 2);
+	/* beyond that it takes what there is, like the others */
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, QUOTA / 4 + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 4), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &more, QUOTA / 2), 0);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 3 * QUOTA / 4);
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	fgv_quota_release(&quota, &mine);
+	fgv_quota_release(&quota, &more);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, QUOTA / 2);
+}
+END_TEST
+
+START_TEST(refuses_needs_that_are_not_there)
+{
+	struct fgv_charge its = {0}, mine = {0};
+
+	ck_assert_int_eq(fgv_quota_set_least(&quota, QUOTA + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_set_least(&quota, UINT64_MAX), -ENOMEM);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_set_least(&quota, QUOTA / 2 + 1), -ENOMEM);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
+	ck_assert_int_eq(fgv_quota_set_least(&quota, QUOTA / 2), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 2), 0);
+	/* even where another one is over its quota: that is not this one's doing */
+	accounts.sessions[9].memory_bytes = QUOTA;
+	fgv_quota_release(&quota, &mine);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 2), 0);
+}
+END_TEST
+
 /* Whatever sizes a charge goes through, what is given back is what was taken. */
 START_TEST(gives_back_what_was_taken)
 {
@@ -287,6 +334,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, has_what_it_needs_from_the_beginning);
+	tcase_add_test(tcase, refuses_needs_that_are_not_there);
 	tcase_add_test(tcase, allows_all_of_it_and_no_more);
 	tcase_add_test(tcase, counts_all_sessions);
 	tcase_add_test(tcase, tells_who_is_ending);
