@@ -124,7 +124,8 @@ _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
  * The local transport: a SOCK_SEQPACKET Unix socket. The guest sends a hello; the
  * daemon checks it and hands the connection to the session's own process, which
  * sends the welcome, with two descriptors: the window's memfd and the eventfd that
- * wakes the dispatcher. A refusal is a welcome with a status and no descriptor.
+ * wakes the dispatcher. A refusal is a welcome with a status and no descriptor. Before either, a
+ * wait comes as often as it takes, for a program that can't be placed yet.
  * After that the guest sends one lane message per lane, with that lane's eventfd,
  * and gets it back without the descriptor as the acknowledgement. Either side's end
  * of the connection ends the session; a host that ends one says why before, if it can.
@@ -139,9 +140,19 @@ enum fgv_message_type {
 	FGV_MSG_END = 4,
 	FGV_MSG_LOOK = 5,
 	FGV_MSG_VIEW = 6,
+	FGV_MSG_WAIT = 7,
 };
 
 #define FGV_PRIORITY_LAST 9
+
+/* What a program says that it needs of one GPU, where it is placed on one of several. 0: unknown. */
+struct fgv_msg_need {
+	uint64_t memory_bytes;
+	uint64_t blocks;      /* of its kernels, at once */
+	uint32_t block_warps; /* of one of them */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct fgv_msg_need) == 24, "wire");
 
 struct fgv_msg_hello {
 	uint32_t type; /* FGV_MSG_HELLO or FGV_MSG_LOOK */
@@ -150,8 +161,16 @@ struct fgv_msg_hello {
 	char program[FGV_NAME_MAX]; /* for the log */
 	uint32_t pid;		    /* as the guest counts; for views of the VM only */
 	uint32_t priority;	    /* 0 to FGV_PRIORITY_LAST; its VM's, if that is less urgent */
+	struct fgv_msg_need need;
 };
-_Static_assert(sizeof(struct fgv_msg_hello) == 144, "wire");
+_Static_assert(sizeof(struct fgv_msg_hello) == 168, "wire");
+
+/* The welcome comes later: there is no room for the program yet. */
+struct fgv_msg_wait {
+	uint32_t type;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct fgv_msg_wait) == 8, "wire");
 
 struct fgv_msg_welcome {
 	uint32_t type;

@@ -23,7 +23,8 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 			 hello->version, FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
-	if (len != sizeof(*hello) || hello->priority > FGV_PRIORITY_LAST || !memchr(hello->vm, 0, sizeof(hello->vm)) ||
+	if (len != sizeof(*hello) || hello->priority > FGV_PRIORITY_LAST || hello->need.reserved ||
+	    !memchr(hello->vm, 0, sizeof(hello->vm)) ||
 	    !memchr(hello->program, 0, sizeof(hello->program))) {
 		snprintf(text, text_len, "the hello is malformed");
 		return CUDA_ERROR_INVALID_VALUE;

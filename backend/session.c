@@ -36,8 +36,13 @@ int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *co
 	*sessions = (struct fgv_sessions){.config = config, .warm = warm, .loop = loop};
 	LIST_INIT(&sessions->list);
 	ret = fgv_window_layout(&sessions->layout, config->window_bytes, (uint32_t)config->lanes);
-	if (ret)
+	if (ret) {
 		snprintf(why, why_len, "a window of this size can't be laid out");
+		return ret;
+	}
+	ret = fgv_sessions_open_place(sessions);
+	if (ret)
+		snprintf(why, why_len, "the books of the GPUs: %s", strerror(-ret));
 	return ret;
 }
 
@@ -299,6 +304,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
 	fgv_session_detach_parts(session, use);
+	fgv_session_unplace(session);
 	if (end)
 		tell_end(session, end, use);
 	for (unsigned i = 0; i < session->vm->share_count; i++)
@@ -321,7 +327,7 @@ static void end_session(struct fgv_sessions *sessions, struct fgv_session *sessi
 	struct fgv_account last;
 
 	if (end->si_code != CLD_EXITED || end->si_status)
-		fgv_warm_suspect(sessions->warm, session->vm->shares[0].number);
+		fgv_warm_suspect(sessions->warm, session->parts[0].share->number);
 	forget(sessions, session, end, &last, &use);
 	log_end(session, end, &last, &use);
 	waitpid(session->pid, NULL, 0);
@@ -354,6 +360,8 @@ void fgv_sessions_fini(struct fgv_sessions *sessions)
 		forget(sessions, session, NULL, &last, &use);
 		free(session);
 	}
+	fgv_place_destroy(sessions->place);
+	sessions->place = NULL;
 }
 
 void fgv_session_end(struct fgv_session *session, const char *why)
@@ -469,6 +477,11 @@ void fgv_session_look(const struct fgv_session *session, struct fgv_session_view
 	};
 	fgv_vm_account(session->vm, session->account, &view->account);
 	fgv_session_parts_stats(session, &view->stats);
+}
+
+const struct fgv_share *fgv_session_share(const struct fgv_session *session, unsigned i)
+{
+	return i < session->part_count ? session->parts[i].share : NULL;
 }
 
 uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share)

@@ -17,6 +17,7 @@
 #include "shmring/window.h"
 
 struct fgv_figures;
+struct fgv_place;
 struct fgv_journal;
 struct fgv_mps;
 struct fgv_session;
@@ -30,6 +31,7 @@ struct fgv_sessions {
 	int loop;
 	struct fgv_window layout;
 	struct fgv_journal *journal; /* of their processes; NULL: none */
+	struct fgv_place *place;     /* the books of the GPUs */
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */
@@ -54,6 +56,7 @@ struct fgv_client {
 	uint32_t guest_pid; /* as the guest says, who alone gets to see it */
 	uint32_t priority;  /* that it wants; 0: the VM's */
 	char program[FGV_NAME_MAX];
+	struct fgv_msg_need need;		/* what it says that it needs; not trusted */
 	const struct fgv_client_window *window; /* NULL: the session gets one of its own */
 };
 
@@ -66,6 +69,13 @@ int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *co
  * is worth while to try again when processes have been reaped, for FGV_ENDING_WAIT_MS.
  */
 bool fgv_sessions_must_wait(struct fgv_sessions *sessions, struct fgv_vm *vm);
+
+/*
+ * Whether a program of @vm that needs @need can't be placed for now, but could be when others have
+ * ended or given memory back. How long it may wait for that is a key of the VM's.
+ */
+bool fgv_sessions_lack_place(const struct fgv_sessions *sessions, const struct fgv_vm *vm,
+			     const struct fgv_msg_need *need);
 
 /*
  * Starts a session of @vm for @client. Any status but CUDA_SUCCESS refuses it, with
@@ -122,6 +132,8 @@ struct fgv_session_view {
 };
 
 void fgv_session_look(const struct fgv_session *session, struct fgv_session_view *view);
+/* The share of its GPU number @i, counted from 0; NULL: it has fewer. */
+const struct fgv_share *fgv_session_share(const struct fgv_session *session, unsigned i);
 /* What it is charged for of @share's memory. */
 uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share);
 struct fgv_vm *fgv_session_vm(const struct fgv_session *session);

@@ -49,13 +49,11 @@ static int attach_part(struct fgv_session *session, struct fgv_part *part,
 int fgv_session_attach_parts(struct fgv_session *session,
 			     int fds[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
-	const struct fgv_vm *vm = session->vm;
 	int ret = 0;
 
-	while (session->part_count < vm->share_count && !ret) {
+	while (session->part_count < session->placed && !ret) {
 		unsigned i = session->part_count;
 
-		session->parts[i] = (struct fgv_part){.share = &vm->shares[i]};
 		ret = attach_part(session, &session->parts[i], fds[i]);
 		session->part_count += !ret;
 	}

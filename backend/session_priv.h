@@ -17,6 +17,8 @@ struct fgv_part {
 	const struct fgv_share *share;
 	struct fgv_gpusched_session *sched;
 	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
+	uint64_t need_bytes; /* of its program, which it has from the beginning; 0: unknown */
+	struct fgv_place_task task; /* what it takes there, in the books */
 };
 
 struct fgv_session {
@@ -29,8 +31,10 @@ struct fgv_session {
 	LIST_ENTRY(fgv_session) link;
 	struct fgv_sessions *sessions;
 	struct fgv_vm *vm;
-	struct fgv_part parts[FGV_GPU_DEVICES_MAX]; /* in the order of the VM's shares */
-	unsigned part_count;
+	/* In the order of the VM's shares; of a program that is placed, the one where it is. */
+	struct fgv_part parts[FGV_GPU_DEVICES_MAX];
+	unsigned placed;     /* of them, those in the books */
+	unsigned part_count; /* those that the schedulers know */
 	pid_t pid;
 	pid_t client_pid;
 	uint32_t guest_pid;
@@ -57,7 +61,19 @@ void fgv_sessions_look_at_connections(struct fgv_sessions *sessions, const struc
 void fgv_session_watch_control(struct fgv_session *session);
 
 /*
- * Its places with the schedulers of its VM's GPUs; a negative errno, and then it has none. *@fds
+ * Chooses its GPUs (session_place.c). -EAGAIN: there is no room for what its program needs; -E2BIG:
+ * there never is. fgv_session_place_error() says that in words.
+ */
+int fgv_session_place(struct fgv_session *session, const struct fgv_msg_need *need);
+void fgv_session_unplace(struct fgv_session *session);
+void fgv_session_place_error(const struct fgv_session *session, const struct fgv_msg_need *need,
+			     int error, char *text, size_t len);
+
+/* The books of the GPUs, which are known by now; fgv_sessions_fini() closes them. */
+int fgv_sessions_open_place(struct fgv_sessions *sessions);
+
+/*
+ * Its places with the schedulers of the GPUs chosen; a negative errno, and then it has none. *@fds
  * gets the descriptors of part i's grants, which are good until its process has started.
  */
 int fgv_session_attach_parts(struct fgv_session *session,

@@ -58,6 +58,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.staging_len = layout->staging_len,
 		.slice_ns = sessions->config->slice_ns,
 		.idle_ns = sessions->config->idle_ns,
+		.need_bytes = part->need_bytes,
 		.context_bytes = pays ? fgv_device_context_bytes(part->share->device) : 0,
 		.data_bytes = vm->process_memory_bytes + soft_bytes,
 		.file_bytes = FILE_MAX + soft_bytes,
@@ -244,16 +245,31 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 	return 0;
 }
 
-static CUresult refuse_start(struct fgv_session *session, int error, char *text, size_t text_len)
+static void undo_start(struct fgv_session *session)
 {
 	struct fgv_account last;
 
-	fgv_error("vm %s: can't start a session: %s", session->vm->config->name, strerror(-error));
-	snprintf(text, text_len, "the session can't be started: %s", strerror(-error));
+	fgv_session_unplace(session);
 	fgv_vm_put_account(session->vm, session->account, &last);
 	fgv_session_drop_connection(session);
 	free(session);
+}
+
+static CUresult refuse_start(struct fgv_session *session, int error, char *text, size_t text_len)
+{
+	fgv_error("vm %s: can't start a session: %s", session->vm->config->name, strerror(-error));
+	snprintf(text, text_len, "the session can't be started: %s", strerror(-error));
+	undo_start(session);
 	return CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+/* The transport logs what it refuses. */
+static CUresult refuse_place(struct fgv_session *session, const struct fgv_msg_need *need,
+			     int error, char *text, size_t text_len)
+{
+	fgv_session_place_error(session, need, error, text, text_len);
+	undo_start(session);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static bool take_start(const struct fgv_rate *rate, struct fgv_rate_bucket *bucket, const char *who,
@@ -331,6 +347,10 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
 	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
 		 session->number, vm->config->name, session->program);
+	session->connection.fd = -1;
+	ret = fgv_session_place(session, &client->need);
+	if (ret)
+		return refuse_place(session, &client->need, ret, text, text_len);
 	ret = fgv_session_watch_connection(session, client->fd);
 	if (!ret)
 		ret = start(sessions, session, client);
@@ -341,7 +361,12 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	if (sessions->journal)
 		fgv_journal_add(sessions->journal, session->pid);
 	fgv_session_watch_control(session);
-	fgv_info("%s (process %d of user %u), served by process %d", session->label,
-		 (int)client->pid, (unsigned)client->uid, (int)session->pid);
+	if (fgv_config_places(vm->config))
+		fgv_info("%s (process %d of user %u), placed on GPU %u, served by process %d",
+			 session->label, (int)client->pid, (unsigned)client->uid,
+			 session->parts[0].share->number, (int)session->pid);
+	else
+		fgv_info("%s (process %d of user %u), served by process %d", session->label,
+			 (int)client->pid, (unsigned)client->uid, (int)session->pid);
 	return CUDA_SUCCESS;
 }

@@ -115,6 +115,7 @@ struct fgv_setup {
 	uint64_t slice_ns;	/* without a limit: work unfinished on the GPU at most */
 	uint64_t idle_ns;	/* a grant is given back after this time without work */
 	uint64_t context_bytes; /* what it is charged for being there */
+	uint64_t need_bytes;	/* what it is charged at least: its program's need */
 	uint64_t data_bytes;	/* private memory that it may have; 0: no limit */
 	uint64_t file_bytes;	/* of one file; 0: no limit */
 	uint64_t threads;	/* of the VM; 0: no limit */

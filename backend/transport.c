@@ -22,14 +22,19 @@
 /* Descriptors may be freed by somebody else: look again after this time. */
 #define ACCEPT_PAUSE_NS FGV_NS_PER_SEC
 
+/* Programs that wait for a place are tried again, and told that they wait, after these times. */
+#define LOOK_AGAIN_NS (100 * FGV_NS_PER_MS)
+#define TELL_WAIT_NS  (10 * FGV_NS_PER_SEC)
+
 struct fgv_connection {
 	struct fgv_watch watch; /* first, so that its address is ours */
 	TAILQ_ENTRY(fgv_connection) link;
 	struct fgv_transport *transport;
 	uint64_t deadline_ns;
+	uint64_t tell_ns; /* when it is told again that it waits; 0: it waits for no place */
 	struct fgv_peer peer;
 	bool looks; /* it wants no session */
-	/* What it wants, while it waits for another session's end. */
+	/* What it wants, while it waits for another session's end, or for a place. */
 	struct fgv_vm *vm; /* NULL: its hello has not come */
 	struct fgv_msg_hello hello;
 };
@@ -129,6 +134,7 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		.is_user = !connection->transport->only,
 		.guest_pid = hello->pid,
 		.priority = hello->priority,
+		.need = hello->need,
 	};
 	char text[256];
 	CUresult status;
@@ -142,31 +148,84 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		drop(connection);
 }
 
-/* Its VM is full only because a session of it is ending, which does not take long. */
-static void wait_for_room(struct fgv_connection *connection, struct fgv_vm *vm,
-			  const struct fgv_msg_hello *hello)
+/* How many of @vm's programs wait: it has so many places to wait, whatever the others do. */
+static unsigned count_waiting(const struct fgv_transport *transport, const struct fgv_vm *vm)
 {
-	struct fgv_transport *transport = connection->transport;
+	const struct fgv_connection *connection;
+	unsigned count = 0;
 
+	TAILQ_FOREACH(connection, &transport->waiting, link)
+		count += connection->vm == vm;
+	return count;
+}
+
+/* By deadlines, and among equal ones in the order in which they came. */
+static void insert_waiting(struct fgv_transport *transport, struct fgv_connection *connection)
+{
+	struct fgv_connection *before = TAILQ_LAST(&transport->waiting, fgv_connections);
+
+	while (before && before->deadline_ns > connection->deadline_ns)
+		before = TAILQ_PREV(before, fgv_connections, link);
+	if (before)
+		TAILQ_INSERT_AFTER(&transport->waiting, before, connection, link);
+	else
+		TAILQ_INSERT_HEAD(&transport->waiting, connection, link);
+	transport->waiting_count++;
+}
+
+static void wait_until(struct fgv_connection *connection, struct fgv_vm *vm,
+		       const struct fgv_msg_hello *hello, uint64_t deadline_ns)
+{
 	take_off(connection);
 	connection->vm = vm;
 	connection->hello = *hello;
-	connection->deadline_ns = fgv_now_ns() + FGV_ENDING_WAIT_MS * FGV_NS_PER_MS;
-	TAILQ_INSERT_TAIL(&transport->waiting, connection, link);
-	transport->waiting_count++;
-	fgv_loop_change(transport->loop, &connection->watch, EPOLLRDHUP);
+	connection->deadline_ns = deadline_ns;
+	insert_waiting(connection->transport, connection);
+	fgv_loop_change(connection->transport->loop, &connection->watch, EPOLLRDHUP);
 }
 
+/* It would give up if it heard nothing. */
+static void tell_wait(struct fgv_connection *connection, uint64_t now_ns)
+{
+	static const struct fgv_msg_wait message = {.type = FGV_MSG_WAIT};
+
+	if (!connection->tell_ns || now_ns < connection->tell_ns)
+		return;
+	connection->tell_ns = now_ns + TELL_WAIT_NS;
+	send(connection->watch.fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* No GPU has room for it. The time that it may wait begins when that is first found. */
+static void wait_for_place(struct fgv_connection *connection, struct fgv_vm *vm,
+			   const struct fgv_msg_hello *hello)
+{
+	uint64_t now_ns = fgv_now_ns();
+
+	if (connection->tell_ns)
+		return;
+	connection->tell_ns = now_ns;
+	wait_until(connection, vm, hello, now_ns + vm->config->place_wait_ns);
+	tell_wait(connection, now_ns);
+}
+
+/* Its session starts, or is refused, or waits for what it lacks. */
 static void admit(struct fgv_connection *connection, struct fgv_vm *vm,
 		  const struct fgv_msg_hello *hello)
 {
 	struct fgv_transport *transport = connection->transport;
+	bool may_wait = connection->vm || count_waiting(transport, vm) < FGV_WAITING_VM_MAX;
 
-	if (transport->waiting_count < FGV_WAITING_MAX &&
-	    fgv_sessions_must_wait(transport->sessions, vm))
-		wait_for_room(connection, vm, hello);
-	else
+	if (may_wait && fgv_sessions_must_wait(transport->sessions, vm)) {
+		/* The VM is full only because a session of it is ending, which is not long. */
+		if (!connection->vm)
+			wait_until(connection, vm, hello,
+				   fgv_now_ns() + FGV_ENDING_WAIT_MS * FGV_NS_PER_MS);
+	} else if (may_wait && vm->config->place_wait_ns &&
+		   fgv_sessions_lack_place(transport->sessions, vm, &hello->need)) {
+		wait_for_place(connection, vm, hello);
+	} else {
 		start_session(connection, vm, hello);
+	}
 }
 
 /* The same for a VM that there is and for one that there is not: names are nobody's business. */
@@ -409,10 +468,33 @@ void fgv_transport_reaped(struct fgv_transport *transport)
 	struct fgv_connection *connection, *after;
 
 	for (connection = TAILQ_FIRST(&transport->waiting); connection; connection = after) {
+		const struct fgv_msg_hello hello = connection->hello;
+
 		after = TAILQ_NEXT(connection, link);
-		if (!fgv_sessions_must_wait(transport->sessions, connection->vm))
-			start_session(connection, connection->vm, &connection->hello);
+		admit(connection, connection->vm, &hello);
 	}
+}
+
+/* Memory may be given back by programs that go on. */
+static bool waits_for_place(const struct fgv_transport *transport)
+{
+	const struct fgv_connection *connection;
+
+	TAILQ_FOREACH(connection, &transport->waiting, link) {
+		if (connection->tell_ns)
+			return true;
+	}
+	return false;
+}
+
+static void look_again(struct fgv_transport *transport, uint64_t now_ns)
+{
+	struct fgv_connection *connection;
+
+	transport->look_again_ns = now_ns + LOOK_AGAIN_NS;
+	fgv_transport_reaped(transport);
+	TAILQ_FOREACH(connection, &transport->waiting, link)
+		tell_wait(connection, now_ns);
 }
 
 uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
@@ -425,6 +507,8 @@ uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
 		deadline_ns = fgv_earlier_ns(deadline_ns, oldest->deadline_ns);
 	if (waiting)
 		deadline_ns = fgv_earlier_ns(deadline_ns, waiting->deadline_ns);
+	if (waits_for_place(transport))
+		deadline_ns = fgv_earlier_ns(deadline_ns, transport->look_again_ns);
 	return deadline_ns;
 }
 
@@ -441,4 +525,6 @@ void fgv_transport_tick(struct fgv_transport *transport)
 	/* The start refuses, and says why. */
 	while ((oldest = TAILQ_FIRST(&transport->waiting)) && now_ns >= oldest->deadline_ns)
 		start_session(oldest, oldest->vm, &oldest->hello);
+	if (waits_for_place(transport) && now_ns >= transport->look_again_ns)
+		look_again(transport, now_ns);
 }

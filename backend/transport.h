@@ -21,7 +21,7 @@
 #define FGV_HELLO_TIMEOUT_MS	5000
 #define FGV_UNFINISHED_MAX	256
 #define FGV_UNFINISHED_USER_MAX 64
-#define FGV_WAITING_MAX		256
+#define FGV_WAITING_VM_MAX	64
 
 struct fgv_connection;
 TAILQ_HEAD(fgv_connections, fgv_connection);
@@ -39,8 +39,10 @@ struct fgv_transport {
 
 	struct fgv_connections unfinished; /* oldest first */
 	unsigned unfinished_count;
-	struct fgv_connections waiting; /* for a session of their VM to end; oldest first */
+	/* For a session of their VM to end, or for a place; the first to give up first. */
+	struct fgv_connections waiting;
 	unsigned waiting_count;
+	uint64_t look_again_ns; /* whether there are places, while any waits for one */
 	uint64_t accept_again_ns; /* not 0: out of descriptors, accepting nothing until then */
 	bool starved;		  /* that is in the log */
 

@@ -380,6 +380,18 @@ static int find_vgpu(char *path, size_t len)
 	return access(path, X_OK) ? -errno : 0;
 }
 
+/* Where sessions of @vm may begin. */
+static void plan_for(struct fgv_warm *warm, const struct fgv_config_vm *vm, uint64_t now_ns)
+{
+	size_t count = fgv_config_device_count(vm, warm->devices->count);
+
+	if (!fgv_config_places(vm))
+		count = 1;
+	for (size_t i = 0; i < count; i++)
+		fgv_warm_plan_init(&warm->plans[vm->devices.list[i]], (unsigned)warm->config->warm,
+				   now_ns);
+}
+
 int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
 		  const struct fgv_devices *devices, const struct fgv_mps *mps, int loop, char *why,
 		  size_t why_len)
@@ -390,8 +402,7 @@ int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
 	*warm = (struct fgv_warm){.config = config, .devices = devices, .mps = mps, .loop = loop};
 	LIST_INIT(&warm->list);
 	for (size_t i = 0; i < config->vm_count; i++)
-		fgv_warm_plan_init(&warm->plans[config->vms[i].device], (unsigned)config->warm,
-				   now_ns);
+		plan_for(warm, &config->vms[i], now_ns);
 	ret = find_vgpu(warm->vgpu_path, sizeof(warm->vgpu_path));
 	if (ret)
 		snprintf(why, why_len, "%s: %s", warm->vgpu_path, strerror(-ret));

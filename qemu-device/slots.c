@@ -166,6 +166,7 @@ static CUresult start_session(struct fgv_slots_entry *entry, const struct fgv_ms
 		.pid = scope->pid,
 		.guest_pid = hello->pid,
 		.priority = hello->priority,
+		.need = hello->need,
 		.window = &window,
 	};
 	CUresult status;

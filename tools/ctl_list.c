@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdio.h>
+#include <string.h>
 #include "backend/config/text.h"
 
 static uint64_t number(const json_t *object, const char *key)
@@ -114,10 +116,28 @@ static void add_user(struct fgv_table *table, uid_t uid)
 		fgv_table_add(table, "%u", (unsigned)uid);
 }
 
+/* One, or several with commas between them. */
+static void add_session_gpus(struct fgv_table *table, const json_t *session)
+{
+	char list[128] = "";
+	json_t *gpu;
+	size_t i;
+
+	json_array_foreach(json_object_get(session, "gpus"), i, gpu)
+	{
+		size_t len = strlen(list);
+
+		snprintf(list + len, sizeof(list) - len, "%s%" PRIu64, i ? "," : "",
+			 number(gpu, "device"));
+	}
+	fgv_table_add(table, "%s", *list ? list : "-");
+}
+
 static void add_session(struct fgv_table *table, const json_t *vm, const json_t *session)
 {
 	fgv_table_add(table, "%s", text(vm, "name"));
 	fgv_table_add(table, "%" PRIu64, number(session, "number"));
+	add_session_gpus(table, session);
 	fgv_table_add(table, "%s", text(session, "state"));
 	fgv_table_add(table, "%s", is_true(session, "interactive") ? "yes" : "no");
 	fgv_table_add(table, "%" PRIu64, number(session, "pid"));
@@ -127,8 +147,9 @@ static void add_session(struct fgv_table *table, const json_t *vm, const json_t 
 
 static void print_sessions(const json_t *vms)
 {
-	static const char *const names[] = {"<VM",     "session", "<state",   "<interactive",
-					    "process", "<user",	  "<program", NULL};
+	static const char *const names[] = {"<VM",    "session",      "GPU",
+					    "<state", "<interactive", "process",
+					    "<user",  "<program",     NULL};
 	struct fgv_table table;
 	json_t *vm, *session;
 	size_t i, j;

@@ -171,14 +171,29 @@ static const char *state_name(const struct fgv_gpusched_stats *stats)
 	return stats->waiting ? "waiting" : "idle";
 }
 
+/* The GPUs that it is on, with the memory there that its program has been given. */
+static json_t *gpus_of(const struct fgv_session *session)
+{
+	json_t *array = json_array();
+	const struct fgv_share *share;
+
+	for (unsigned i = 0; array && (share = fgv_session_share(session, i)); i++)
+		json_array_append_new(array,
+				      json_pack("{s:I, s:I}", "device", integer(share->number),
+						"memory_bytes",
+						integer(fgv_session_memory_on(session, share))));
+	return array;
+}
+
 static json_t *session_of(const struct fgv_session *session, bool figures)
 {
 	struct fgv_session_view view;
 	json_t *object;
 
 	fgv_session_look(session, &view);
-	object = json_pack("{s:I, s:o, s:I, s:I, s:I, s:s, s:b}", "number", integer(view.number),
-			   "program", string(view.program), "pid", (json_int_t)view.pid, "vgpu_pid",
+	object = json_pack("{s:I, s:o, s:o, s:I, s:I, s:I, s:s, s:b}", "number",
+			   integer(view.number), "gpus", gpus_of(session), "program",
+			   string(view.program), "pid", (json_int_t)view.pid, "vgpu_pid",
 			   (json_int_t)view.vgpu_pid, "uid", (json_int_t)view.uid, "state",
 			   state_name(&view.stats), "interactive", view.stats.interactive);
 	if (!object || !figures || !add_figures(object, &view.account, &view.stats))

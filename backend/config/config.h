@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "backend/shared.h"
+#include "scheduler/place.h"
 #include "scheduler/policy.h"
 
 struct config_t;
@@ -66,6 +67,9 @@ struct fgv_config_vm {
 	uint64_t memory_bytes;		   /* FGV_CONFIG_NO_LIMIT: as much as the device has */
 	struct fgv_config_devices devices; /* never empty, once the file has been read */
 	uint64_t device;		   /* the first of them */
+	const struct fgv_place_rule *rule; /* by which its programs are placed on one of them */
+	uint64_t place_wait_ns;		   /* for a place, at most; 0: not at all */
+	uint64_t need_bytes;		   /* of a program that does not say what it needs */
 	uint64_t sessions;		   /* at most, at once */
 	struct fgv_config_users users;
 	const char *ivshmem;	       /* where its QEMU connects; NULL: it has none */
@@ -132,6 +136,7 @@ enum fgv_config_type {
 	FGV_CONFIG_SHARE,    /* a part of FGV_SCHED_WHOLE: a string as "12.5%" */
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
+	FGV_CONFIG_PLACE,
 	FGV_CONFIG_CONTEXT,
 	FGV_CONFIG_AUTO,     /* auto or off, a switch */
 	FGV_CONFIG_SANDBOX,  /* enforce or record, a switch */
@@ -175,6 +180,12 @@ void fgv_config_fini(struct fgv_config *config);
  */
 bool fgv_config_uses(const struct fgv_config_vm *vm, uint64_t device);
 size_t fgv_config_device_count(const struct fgv_config_vm *vm, size_t devices);
+
+/* Whether @vm's programs are placed, each on one of its GPUs; otherwise they have all of them. */
+static inline bool fgv_config_places(const struct fgv_config_vm *vm)
+{
+	return vm->rule != &fgv_place_fixed;
+}
 
 /*
  * What can be checked only when the devices are known: -EINVAL and @why where a VM

@@ -81,12 +81,30 @@ static int join_devices(const struct fgv_config_reader *reader, struct fgv_confi
 	return 0;
 }
 
+/* Keys that only placement knows. */
+static int check_placing(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+{
+	static const char *const keys[] = {"place_wait", "need"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !fgv_config_places(vm); i++) {
+		const config_setting_t *setting = config_setting_get_member(vm->place, keys[i]);
+
+		if (setting)
+			return fgv_config_values_refuse(reader, setting, keys[i],
+							"means nothing where programs are not "
+							"placed (key place)");
+	}
+	return 0;
+}
+
 int fgv_config_devices_join(const struct fgv_config_reader *reader)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < reader->config->vm_count && !ret; i++)
 		ret = join_devices(reader, &reader->config->vms[i]);
+	for (size_t i = 0; i < reader->config->vm_count && !ret; i++)
+		ret = check_placing(reader, &reader->config->vms[i]);
 	return ret;
 }
 
@@ -125,7 +143,7 @@ static int check_devices_of(const struct fgv_config_reader *reader, const struct
 				"there is no device %u: there are %zu, counted from 0",
 				vm->devices.list[i], devices);
 	}
-	if (count > 1)
+	if (count > 1 && !fgv_config_places(vm))
 		return fgv_config_values_refuse(reader, place, key,
 						"a VM can't use several devices yet");
 	return 0;

@@ -112,6 +112,13 @@ static const struct fgv_config_key keys[] = {
 	 "which of the GPUs it uses, counted from 0"},
 	{"devices", true, FGV_CONFIG_DEVICES, VM(devices), 0, FGV_GPU_DEVICES_MAX - 1, 0,
 	 "the one of key device", "which of them it uses, if several: a list, or all"},
+	{"place", true, FGV_CONFIG_PLACE, VM(rule), 0, 0, 0, "fixed",
+	 "how its programs are placed, each on one of its GPUs: fixed (all see all), mgb2, mgb3 or "
+	 "least"},
+	{"place_wait", true, FGV_CONFIG_TIMEOUT, VM(place_wait_ns), MS, 24 * 3600 * S, 30 * S, "30s",
+	 "how long a program waits for a GPU with room for it; 0: not at all"},
+	{"need", true, FGV_CONFIG_SIZE, VM(need_bytes), 0, 1024 * TIB, 0, "0",
+	 "GPU memory that each of its programs needs, if it does not say so; 0: not known"},
 	{"sessions", true, FGV_CONFIG_NUMBER, VM(sessions), 1, FGV_SESSIONS_MAX, FGV_SESSIONS_MAX,
 	 "64", "programs that may run in it at once"},
 	{"socket", true, FGV_CONFIG_PATH, VM(socket), 0, 0, 0, "none",

@@ -168,6 +168,21 @@ static int read_policy(const struct fgv_config_reader *reader, const struct fgv_
 	return 0;
 }
 
+static int read_place(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		      const config_setting_t *setting, const struct fgv_place_rule **rule)
+{
+	const char *text = config_setting_get_string(setting);
+	const struct fgv_place_rule *found = text ? fgv_place_find(text) : NULL;
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	if (!found)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"\"%s\" is none of fixed, mgb2, mgb3, least", text);
+	*rule = found;
+	return 0;
+}
+
 static int read_context(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
 			const config_setting_t *setting, enum fgv_context *context)
 {
@@ -372,6 +387,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_switch(reader, key, setting, value);
 	case FGV_CONFIG_POLICY:
 		return read_policy(reader, key, setting, value);
+	case FGV_CONFIG_PLACE:
+		return read_place(reader, key, setting, value);
 	case FGV_CONFIG_CONTEXT:
 		return read_context(reader, key, setting, value);
 	case FGV_CONFIG_AUTO:
@@ -435,6 +452,9 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 		return 0;
 	case FGV_CONFIG_POLICY:
 		*(const struct fgv_policy **)value = fgv_policies[0];
+		return 0;
+	case FGV_CONFIG_PLACE:
+		*(const struct fgv_place_rule **)value = &fgv_place_fixed;
 		return 0;
 	case FGV_CONFIG_USER:
 		*(uid_t *)value = geteuid();

@@ -212,7 +212,8 @@ static CUresult session_init(struct fgv_session *session)
 	fgv_images_init(&session->images, session->fds[FGV_SETUP_IMAGES]);
 	if (err == -EDQUOT) {
 		snprintf(session->reason, sizeof(session->reason),
-			 "VM %s has no GPU memory left for the context of another program",
+			 "VM %s has no GPU memory left for the context of another program, or for "
+			 "what it needs",
 			 session->setup.vm);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -25,6 +25,8 @@ int fgv_session_init_quota(struct fgv_session *session)
 		       session->setup.account, session->costs.granule);
 	fgv_quota_set_reclaim(&session->quota, reclaim, session->gpu);
 	fgv_quota_set_give_up(&session->quota, fgv_batch_cache_give_up, session);
+	if (fgv_quota_set_least(&session->quota, session->setup.need_bytes) < 0)
+		return -ENOMEM;
 	return fgv_quota_charge(&session->quota, &session->context, session->setup.context_bytes);
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "frontend/client/connect.h"
+#include "frontend/client/need.h"
 #include "shmring/park.h"
 
 #define SOCKET_NAME FGV_RUNSTATEDIR "/fairgv/backend.sock"
@@ -61,6 +62,8 @@ static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_m
 	const char *vm = getenv("FAIRGV_VM");
 	CUresult res = fgv_connect_priority(failure, &hello.priority);
 
+	if (!res && type == FGV_MSG_HELLO)
+		res = fgv_need_read(failure, &hello.need);
 	if (res)
 		return res;
 	if (vm && strlen(vm) >= sizeof(hello.vm))
@@ -146,11 +149,20 @@ static CUresult explain_silence(const struct fgv_failure *failure, ssize_t got)
 				strerror(errno));
 }
 
+/* Says that the host is there, and goes on looking for a place. */
+static bool is_wait(const struct fgv_msg_welcome *message, ssize_t len)
+{
+	return len == (ssize_t)sizeof(struct fgv_msg_wait) && message->type == FGV_MSG_WAIT;
+}
+
 static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greeting *greeting)
 {
 	int fds[FD_COUNT] = {-1, -1};
-	ssize_t got = receive_welcome(greeting->connection, &greeting->welcome, fds);
+	ssize_t got;
 
+	do {
+		got = receive_welcome(greeting->connection, &greeting->welcome, fds);
+	} while (is_wait(&greeting->welcome, got));
 	greeting->window = fds[FD_WINDOW];
 	greeting->doorbell = fds[FD_DOORBELL];
 	if (got <= 0)

@@ -155,7 +155,8 @@ def lists():
         with busy(daemon, "vm2"):
             _, vms, sessions = tables(ctl(daemon, "list"))
             expect(vms[2][:4] + vms[2][-2:] == ["vm2", "3", "75.0%", "0", "1", "-"], f"VMs: {vms}")
-            [vm, _, state, interactive, pid, user, program] = sessions[1]
+            [vm, _, gpu, state, interactive, pid, user, program] = sessions[1]
+            expect(gpu == "0", gpu)
             expect(vm == "vm2" and interactive in ("yes", "no") and state in ("holding", "waiting", "idle") and program == "matmul"
                    and user == pwd.getpwuid(os.getuid()).pw_name and os.path.exists(f"/proc/{pid}"),
                    f"session: {sessions}")
@@ -328,7 +329,7 @@ def ends_a_session():
         wait_until(at_work, "both at work")
         user = pwd.getpwuid(os.getuid()).pw_name
         rows = tables(ctl(daemon, "list"))[2]
-        expect(all(row[5] == user for row in rows[1:]), f"users' names: {rows}")
+        expect(all(row[6] == user for row in rows[1:]), f"users' names: {rows}")
         ctl(daemon, "end", sessions[0][0]["number"])
         status, _, err = finish(victim)
         expect(status == 1 and "the session is lost: the host's administrator has ended it" in err,

@@ -368,6 +368,15 @@ static const struct {
 	 "x.conf:1: devices: out of range: must be 0 to 15"},
 	{"vms = ( { name = \"a\"; devices = [\"0\"]; } );",
 	 "x.conf:1: devices: a device must be a whole number"},
+	{"vms = ( { name = \"a\"; place = \"cores\"; } );",
+	 "x.conf:1: place: \"cores\" is none of fixed, mgb2, mgb3, least"},
+	{"vms = ( { name = \"a\"; place = 2; } );", "x.conf:1: place: must be a string"},
+	{"vms = ( { name = \"a\"; place = \"mgb3\"; place_wait = \"2d\"; } );",
+	 "x.conf:1: place_wait: \"2d\" is not a duration: digits, then us, ms or s"},
+	{"vms = ( { name = \"a\";\nneed = \"1G\"; } );",
+	 "x.conf:2: need: means nothing where programs are not placed (key place)"},
+	{"vms = ( { name = \"a\"; place = \"fixed\";\nplace_wait = \"1s\"; } );",
+	 "x.conf:2: place_wait: means nothing where programs are not placed (key place)"},
 	{"vms = ( { name = \"a\"; devices = [0];\ndevice = 0; } );",
 	 "x.conf:2: device: \"devices\" says which ones already"},
 	{"vms = ( { name = \"a\"; sessions = 65; } );",
@@ -471,6 +480,32 @@ START_TEST(devices)
 			 "x.conf:4: device: there is no device 2: there are 2, counted from 0");
 	fgv_config_refuse(&config, "gpu", why, sizeof(why), "no");
 	ck_assert_str_eq(why, "x.conf:1: gpu: no");
+	fgv_config_fini(&config);
+}
+END_TEST
+
+START_TEST(placing)
+{
+	const struct fgv_config_vm *vms;
+
+	ck_assert_int_eq(
+		parse("vms = ( { name = \"a\"; },\n"
+		      "{ name = \"b\"; devices = [0, 1]; place = \"mgb2\"; },\n"
+		      "{ name = \"c\"; devices = \"all\"; place = \"least\"; need = \"2G\";"
+		      " place_wait = 0; } );"),
+		0);
+	vms = config.vms;
+	ck_assert_ptr_eq(vms[0].rule, &fgv_place_fixed);
+	ck_assert(!fgv_config_places(&vms[0]));
+	ck_assert_ptr_eq(vms[1].rule, &fgv_place_mgb2);
+	ck_assert(fgv_config_places(&vms[1]));
+	ck_assert_uint_eq(vms[1].need_bytes, 0);
+	ck_assert_uint_eq(vms[1].place_wait_ns, 30000000000ull);
+	ck_assert_ptr_eq(vms[2].rule, &fgv_place_least);
+	ck_assert_uint_eq(vms[2].need_bytes, 2ull << 30);
+	ck_assert_uint_eq(vms[2].place_wait_ns, 0);
+	/* their programs see one GPU each, of however many */
+	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), 0);
 	fgv_config_fini(&config);
 }
 END_TEST
@@ -606,6 +641,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_TIMEOUT] = "duration",
 		[FGV_CONFIG_SWITCH] = "true or false",
 		[FGV_CONFIG_POLICY] = "string",
+		[FGV_CONFIG_PLACE] = "string",
 		[FGV_CONFIG_CONTEXT] = "string",
 		[FGV_CONFIG_AUTO] = "string",
 		[FGV_CONFIG_SANDBOX] = "string",
@@ -710,6 +746,7 @@ int main(void)
 	tcase_add_test(tcase, shares_as_text);
 	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));
 	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, placing);
 	tcase_add_test(tcase, several_devices);
 	tcase_add_test(tcase, sizes);
 	tcase_add_test(tcase, default_texts);

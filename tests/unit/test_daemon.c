@@ -138,6 +138,9 @@ static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 	case 8:
 		hello->priority = FGV_PRIORITY_LAST + 1;
 		break;
+	case 9:
+		hello->need.reserved = 1;
+		break;
 	default:
 		memset(hello, 0xff, sizeof(*hello));
 		hello->version = FGV_WIRE_VERSION;
@@ -438,7 +441,7 @@ static TCase *served_tests(void)
 	tcase_add_test(tcase, no_name_means_the_first_vm);
 	tcase_add_test(tcase, unknown_vm);
 	tcase_add_test(tcase, other_version);
-	tcase_add_loop_test(tcase, garbage_is_refused, 0, 10);
+	tcase_add_loop_test(tcase, garbage_is_refused, 0, 11);
 	tcase_add_test(tcase, descriptors_with_the_hello);
 	tcase_add_test(tcase, users_are_told_apart);
 	tcase_add_test(tcase, sessions_are_limited);

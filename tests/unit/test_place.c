@@ -14,7 +14,12 @@
 #define GIB (1ull << 30)
 #define ALL UINT32_MAX
 
+/* The sanitizers make each step some ten times slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEPS 2000
+#else
 #define STEPS 20000
+#endif
 #define TASKS 200
 
 static const struct fgv_place_gpu v100 = {16 * GIB, 80, 32, 64};

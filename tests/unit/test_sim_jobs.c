@@ -14,7 +14,7 @@
 #include "scheduler/sim/jobs_mixes.h"
 
 #define GIB   (1ull << 30)
-#define DRAWS 4
+#define DRAWS 2
 
 static const struct fgv_place_gpu gpus[] = {{16 * GIB, 80, 32, 64}, {16 * GIB, 80, 32, 64}};
 
