@@ -153,3 +153,14 @@ const char *fgv_ptx_arena_intern(struct ptx_arena *arena, const char *text, size
 	arena->buckets[hash & (arena->buckets_count - 1)] = s;
 	return s->text;
 }
+
+bool fgv_ptx_arena_mentions(const struct ptx_arena *arena, const char *part)
+{
+	for (size_t i = 0; i < arena->buckets_count; i++) {
+		for (const struct string *s = arena->buckets[i]; s; s = s->next) {
+			if (strstr(s->text, part))
+				return true;
+		}
+	}
+	return false;
+}

@@ -2,6 +2,7 @@
 #ifndef FGV_PTX_ARENA_H
 #define FGV_PTX_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,5 +15,7 @@ void fgv_ptx_arena_destroy(struct ptx_arena *arena);
 void *fgv_ptx_arena_get(struct ptx_arena *arena, size_t size);
 /* The one copy of these bytes, NUL-terminated; NULL where there is no memory. */
 const char *fgv_ptx_arena_intern(struct ptx_arena *arena, const char *text, size_t length);
+/* Whether @part is anywhere in any of its strings. */
+bool fgv_ptx_arena_mentions(const struct ptx_arena *arena, const char *part);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Managed variables at addresses that are known beforehand. PTX can't say where a variable
+ * Variables at addresses that are known beforehand: managed ones, and those of a module that is
+ * loaded already. PTX can't say where a variable
  * lies, so the variable goes, and each function that names it gets its address in a register
  * of its own, as it would get that of memory.
  */
@@ -16,7 +17,7 @@
 struct place {
 	const char *name; /* the module's string */
 	const struct ptx_placement *placement;
-	bool is_managed; /* the module has such a variable */
+	bool is_found;	/* the module has such a variable */
 };
 
 /* A register of the function at hand, and the address in it. */
@@ -84,12 +85,12 @@ static struct place *find_place(const struct placing *p, const char *name)
 	return name ? bsearch(&key, p->places, p->count, sizeof(key), compare) : NULL;
 }
 
-/* Where the managed variable @name of the module lies; NULL: it is none, or lies anywhere. */
+/* Where the variable @name of the module lies; NULL: it is none, or lies anywhere. */
 static const struct ptx_placement *find(const struct placing *p, const char *name)
 {
 	const struct place *place = find_place(p, name);
 
-	return place && place->is_managed ? place->placement : NULL;
+	return place && place->is_found ? place->placement : NULL;
 }
 
 static void make_places(struct placing *p, const struct ptx_placement *placements, size_t count)
@@ -102,12 +103,11 @@ static void make_places(struct placing *p, const struct ptx_placement *placement
 	p->count = count;
 	qsort(p->places, count, sizeof(*p->places), compare);
 	for (const struct ptx_item *item = p->module->items; item; item = item->next) {
-		struct place *place = item->kind == PTX_ITEM_VAR && item->var->managed
-					      ? find_place(p, item->var->name)
-					      : NULL;
+		struct place *place =
+			item->kind == PTX_ITEM_VAR ? find_place(p, item->var->name) : NULL;
 
-		if (place)
-			place->is_managed = true;
+		if (place && (item->var->managed || place->placement->is_loaded))
+			place->is_found = true;
 	}
 }
 
@@ -152,7 +152,7 @@ static void drop_variables(struct placing *p)
 			link = &(*link)->next;
 			continue;
 		}
-		if (!((*link)->var->linkage & PTX_EXTERN))
+		if (!((*link)->var->linkage & PTX_EXTERN) && !placement->is_loaded)
 			write_value(p, (*link)->var, placement);
 		*link = (*link)->next;
 	}
@@ -220,7 +220,7 @@ static void replace_operands(struct placing *p, struct ptx_operand *op)
 static void check_name(struct placing *p, const char *name)
 {
 	if (find(p, name))
-		fail(p, -EINVAL, "managed variable '%s' is hidden by another", name);
+		fail(p, -EINVAL, "variable '%s' is hidden by another", name);
 }
 
 static void replace_in_body(struct placing *p, struct ptx_stmt *stmt)

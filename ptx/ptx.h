@@ -264,15 +264,33 @@ struct ptx_placement {
 	const char *name;
 	void *memory;
 	uint64_t bytes;
+	bool is_loaded; /* any variable, of which another module is: its value stays as it is */
 };
 
 /*
- * Takes the managed variables of @placements that @module has out of it, and writes the
- * initial values of those that it defines. -EINVAL or -ENOENT, and @error, where that can't be
+ * Takes the variables of @placements that @module has out of it, and writes the
+ * initial values of those managed ones that it defines. -EINVAL or -ENOENT, and @error, where that can't be
  * done; -ENOMEM. After a failure the module is good for nothing.
  */
 int fgv_ptx_place(struct ptx_module *module, const struct ptx_placement *placements, size_t count,
 		  struct ptx_error *error);
+
+/* What a launch of a part is told: where the part begins, and the blocks of the whole grid. */
+struct ptx_part {
+	uint32_t first[3];
+	uint32_t grid[3];
+};
+
+/*
+ * Leaves in @module the kernel @name alone, with what that reaches, and gives it one parameter
+ * more, a struct ptx_part: it takes itself for the block of the whole grid that lies as far behind
+ * the part's first as it does behind its launch's. Variables in .const are read as those in
+ * .global: both are for fgv_ptx_place() to put where another module has them.
+ *
+ * -ENOENT: no such kernel. -EOPNOTSUPP, and @error: a launch of parts would not be the same, or
+ * that can't be told. -ENOMEM. After a failure the module is good for nothing.
+ */
+int fgv_ptx_slice(struct ptx_module *module, const char *name, struct ptx_error *error);
 
 /* The address that a symbol stands for in @init, with what is added to it; or -errno. */
 typedef int fgv_ptx_symbol_value(const struct ptx_init *init, uint64_t *address, void *arg);
