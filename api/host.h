@@ -55,6 +55,9 @@ struct fgv_request {
 	uint64_t amount;  /* threads or bytes; 0: next to nothing */
 	/* Set by a handler whose operation is not always work: this time it is. */
 	uint32_t is_work;
+	/* Of a launch that is run again, because not all of it could go to the GPU at once. */
+	uint32_t is_again;
+	uint64_t blocks_done;
 	const char *violation; /* a constant text for the log, where fgv_dispatch fails */
 };
 
@@ -63,7 +66,7 @@ struct fgv_request {
 
 /*
  * Returned by a handler that has set is_work and may not put work on the GPU now. It has done
- * nothing, and is run again later.
+ * nothing, and is run again later. So is a launch of which blocks_done have gone there.
  */
 #define FGV_CLOSED ((CUresult)-2)
 

@@ -70,6 +70,9 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.engines = part->copying[0] != NULL,
 		.parts = part == session->parts ? session->part_count - 1 : 0,
 		.fills_gaps = sessions->config->policy->fills_gaps,
+		.slicing = vm->slicing == FGV_SLICING_AS_ALL ? sessions->config->slicing
+							     : vm->slicing,
+		.slice_blocks = sessions->config->slice_blocks,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

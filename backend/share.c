@@ -180,6 +180,9 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.doorbells_rung = word(&entry->doorbells_rung),
 		.doorbells_received = word(&entry->doorbells_received),
 		.parks = word(&entry->parks),
+		.sliced = word(&entry->sliced),
+		.parts = word(&entry->parts),
+		.left_whole = word(&entry->left_whole),
 	};
 }
 
@@ -196,6 +199,9 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 	sum->doorbells_rung += account->doorbells_rung;
 	sum->doorbells_received += account->doorbells_received;
 	sum->parks += account->parks;
+	sum->sliced += account->sliced;
+	sum->parts += account->parts;
+	sum->left_whole += account->left_whole;
 }
 
 void fgv_share_clear(struct fgv_share *share, unsigned account)
@@ -213,6 +219,9 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->doorbells_rung, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->doorbells_received, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->parks, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->sliced, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->parts, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->left_whole, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's sum_use(). */

@@ -39,6 +39,14 @@
 #define FGV_ENDING_WAIT_MS 2000
 #define FGV_ENDING_KILL_MS 1500
 
+/* Whether kernels that are longer than a slice run in parts. */
+enum fgv_slicing {
+	FGV_SLICING_OFF,
+	FGV_SLICING_AUTO, /* where the session can't be held */
+	FGV_SLICING_ON,
+	FGV_SLICING_AS_ALL, /* of a VM: as the daemon has it for all; in no setup */
+};
+
 /* What a process needs to open its GPU, before it is known whom it is for. */
 struct fgv_prepare {
 	uint32_t soft;		 /* 1: the soft GPU, 0: CUDA */
@@ -126,7 +134,8 @@ struct fgv_setup {
 	uint32_t engines;	/* each is granted by itself */
 	uint32_t parts;		/* that follow this; in one of them 0 */
 	uint32_t fills_gaps;	/* gaps are to be learned (the policy fills them) */
-	uint32_t reserved;
+	uint32_t slicing;	/* enum fgv_slicing */
+	uint64_t slice_blocks;	/* of each part of a kernel; 0: as many as are a part of a slice */
 };
 
 /*
@@ -212,7 +221,10 @@ struct fgv_account {
 	uint64_t doorbells_rung;     /* for sleeping threads of the guest */
 	uint64_t doorbells_received; /* times that the guest woke the dispatcher */
 	uint64_t parks;		     /* times that the dispatcher slept */
-	uint8_t reserved[FGV_PAGE_BYTES - 11 * sizeof(uint64_t)];
+	uint64_t sliced;	     /* of the launches, those that ran in parts */
+	uint64_t parts;		     /* of all of these */
+	uint64_t left_whole;	     /* of the launches, those that should have, and could not */
+	uint8_t reserved[FGV_PAGE_BYTES - 14 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

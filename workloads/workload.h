@@ -7,7 +7,7 @@
  * consists of key=value words:
  *
  *	workload=NAME device=NAME size=N iterations=N seconds=S units=U units_per_second=R
- *	[kernel_us=K] [event_seconds=E] verified=yes|no
+ *	[kernel_us=K] [event_seconds=E] digest=D verified=yes|no
  *
  * seconds is the time from the first launch until the device has finished the last; making
  * the context, memory, calibration and checking are not in it. units is the work done, as
@@ -35,6 +35,7 @@
 #include <cuda_runtime.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,6 +83,7 @@ struct workload {
 	long done;		   /* iterations that have ended by the clock */
 	double seconds;
 	double event_seconds;
+	mutable uint64_t digest; /* of all bytes of the result: equal results have equal ones */
 
 	/* Units of work in one iteration. */
 	virtual double units() const = 0;
@@ -126,7 +128,7 @@ static inline void workload_print_events(const struct workload *w)
 	if (w->kernel_us > 0)
 		printf(" kernel_us=%.3f", w->kernel_us);
 	workload_print_events(w);
-	printf(" verified=%s\n", verified ? "yes" : "no");
+	printf(" digest=%016" PRIx64 " verified=%s\n", w->digest, verified ? "yes" : "no");
 	exit(verified && fflush(stdout) == 0 ? 0 : 1);
 }
 
@@ -223,6 +225,22 @@ static inline size_t workload_sample(size_t i, size_t samples, size_t amount, ui
 	return amount > samples ? workload_random(dice) % amount : i;
 }
 
+/* FNV-1a, of words, and of bytes where there is no whole word. */
+static inline uint64_t workload_digest(uint64_t digest, const void *data, size_t bytes)
+{
+	const unsigned char *at = (const unsigned char *)data;
+	uint64_t word;
+
+	for (; bytes >= sizeof(word); at += sizeof(word), bytes -= sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		digest = (digest ^ word) * 0x100000001b3;
+		digest ^= digest >> 32;
+	}
+	for (; bytes; at++, bytes--)
+		digest = (digest ^ *at) * 0x100000001b3;
+	return digest;
+}
+
 /* Fills @to from the device. */
 template <typename T>
 static inline void workload_fetch(const struct workload *w, std::vector<T> &to, const T *from)
@@ -231,6 +249,7 @@ static inline void workload_fetch(const struct workload *w, std::vector<T> &to, 
 
 	memset((void *)to.data(), WORKLOAD_POISON, bytes);
 	CUDA(w, cudaMemcpy(to.data(), from, bytes, cudaMemcpyDeviceToHost));
+	w->digest = workload_digest(w->digest, to.data(), bytes);
 }
 
 #include "workload_options.h"

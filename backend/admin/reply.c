@@ -128,7 +128,7 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 	const struct fgv_sched_stats *sched = &stats->sched;
 	json_t *figures = json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-		"s:I, s:I,"
+		"s:I, s:I, s:I, s:I, s:I,"
 		" s:o}",
 		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
@@ -137,6 +137,8 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 		integer(account->requests), "round_trips", integer(account->round_trips),
 		"launches", integer(account->launches), "batched", integer(account->batched),
 		"repeated", integer(account->repeated), "changed", integer(account->changed),
+		"sliced", integer(account->sliced), "parts", integer(account->parts),
+		"left_whole", integer(account->left_whole),
 		"graphs", integer(account->graphs), "doorbells_rung",
 		integer(account->doorbells_rung), "doorbells_received",
 		integer(account->doorbells_received), "memory_bytes",

@@ -81,6 +81,7 @@ struct fgv_config_vm {
 	uint64_t host_memory_bytes;    /* of all; FGV_CONFIG_NO_LIMIT */
 	uint64_t processors;	       /* 0: no limit */
 	uint64_t images_bytes;	       /* of modules, kept for later programs; 0: none */
+	enum fgv_slicing slicing;      /* FGV_SLICING_AS_ALL */
 	const struct config_setting_t *place;
 };
 
@@ -101,6 +102,8 @@ struct fgv_config {
 	uint64_t idle_ns;
 	uint64_t awake_lead_ns;
 	bool hold;	       /* kernels, where that is possible */
+	enum fgv_slicing slicing;
+	uint64_t slice_blocks; /* of each part of a kernel; 0: by the forecast */
 	uint64_t hang_ns;      /* 0: never */
 	uint64_t hang_held_ns; /* of sessions that can be held; 0: never */
 	bool engines;	       /* each engine of a GPU is granted by itself */
@@ -138,6 +141,7 @@ enum fgv_config_type {
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_PLACE,
 	FGV_CONFIG_CONTEXT,
+	FGV_CONFIG_SLICING,
 	FGV_CONFIG_AUTO,     /* auto or off, a switch */
 	FGV_CONFIG_SANDBOX,  /* enforce or record, a switch */
 	FGV_CONFIG_PAGEABLE, /* warn or refuse, a switch */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "backend/config/devices.h"
 #include "backend/config/text.h"
+#include "common/util.h"
 
 int fgv_config_values_refuse(const struct fgv_config_reader *reader, const config_setting_t *place,
 			     const char *key, const char *format, ...)
@@ -198,6 +199,25 @@ static int read_context(const struct fgv_config_reader *reader, const struct fgv
 		return fgv_config_values_refuse(reader, setting, key->name,
 						"\"%s\" is none of isolated, mps", text);
 	return 0;
+}
+
+static int read_slicing(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+			const config_setting_t *setting, enum fgv_slicing *slicing)
+{
+	static const char *const words[] = {
+		[FGV_SLICING_OFF] = "off", [FGV_SLICING_AUTO] = "auto", [FGV_SLICING_ON] = "on"};
+	const char *text = config_setting_get_string(setting);
+
+	if (!text)
+		return fgv_config_values_refuse(reader, setting, key->name, "must be a string");
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(words); i++) {
+		if (strcmp(text, words[i]) != 0)
+			continue;
+		*slicing = (enum fgv_slicing)i;
+		return 0;
+	}
+	return fgv_config_values_refuse(reader, setting, key->name,
+					"\"%s\" is none of off, auto, on", text);
 }
 
 /* One of two words; *@value is whether it is the second. */
@@ -391,6 +411,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_place(reader, key, setting, value);
 	case FGV_CONFIG_CONTEXT:
 		return read_context(reader, key, setting, value);
+	case FGV_CONFIG_SLICING:
+		return read_slicing(reader, key, setting, value);
 	case FGV_CONFIG_AUTO:
 		return read_auto(reader, key, setting, value);
 	case FGV_CONFIG_SANDBOX:
@@ -444,6 +466,9 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 	case FGV_CONFIG_PATH:
 		/* A default in words is no path. */
 		*(const char **)value = *key->standard_text == '/' ? key->standard_text : NULL;
+		return 0;
+	case FGV_CONFIG_SLICING:
+		*(enum fgv_slicing *)value = (enum fgv_slicing)key->standard;
 		return 0;
 	case FGV_CONFIG_UIDS:
 		return fgv_config_text_uids(key->standard_text, value);

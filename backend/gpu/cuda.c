@@ -511,6 +511,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.module_cost = fgv_cuda_module_cost,
 	.module_load = fgv_cuda_module_load,
 	.module_load_placed = fgv_cuda_module_load_placed,
+	.module_slice = fgv_cuda_module_slice,
 	.link = fgv_cuda_link,
 	.module_managed = fgv_cuda_module_managed,
 	.module_unload = cuda_module_unload,

@@ -106,6 +106,8 @@ CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
+CUresult fgv_cuda_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
+			       char **text, char *why, size_t why_len);
 CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);

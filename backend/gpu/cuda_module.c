@@ -9,6 +9,7 @@
 #include <string.h>
 #include "backend/gpu/fatbin.h"
 #include "backend/gpu/placed.h"
+#include "backend/gpu/sliced.h"
 
 /* The compiler's messages go to @log; the driver wants the values of options as pointers. */
 struct log_options {
@@ -166,6 +167,12 @@ CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 	fgv_cuda_note_image(cuda, image, len);
 	*module = (struct fgv_gpu_module *)loaded;
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_cuda_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
+			       char **text, char *why, size_t why_len)
+{
+	return fgv_sliced_text(gpu, what, fgv_cuda_sm(cuda_of(gpu)), text, why, why_len);
 }
 
 CUresult fgv_cuda_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,

@@ -48,6 +48,15 @@ struct fgv_gpu_placed {
 	uint64_t bytes;
 };
 
+/* The kernel that is to run in parts. */
+struct fgv_gpu_slicing {
+	struct fgv_gpu_module *module;
+	struct fgv_gpu_function *function; /* @name of it */
+	const char *name;
+	const void *image; /* that it was loaded from */
+	size_t len;
+};
+
 /* Gets one variable of several. */
 typedef void fgv_gpu_each_managed(const char *name, uint64_t bytes, void *arg);
 
@@ -315,6 +324,14 @@ struct fgv_gpu_ops {
 	CUresult (*module_managed)(struct fgv_gpu *gpu, const void *image, size_t len,
 				   fgv_gpu_each_managed *each, void *arg, char *log,
 				   size_t log_len);
+	/*
+	 * PTX, for module_load() and free(), of kernel @function of @module alone, whose launches do
+	 * parts of its grid: they have one parameter more, a struct ptx_part (ptx/ptx.h).
+	 * Variables are those of @module, which was loaded from @image and stays as long as what is
+	 * made of the text. CUDA_ERROR_NOT_SUPPORTED, and why, where it can't be.
+	 */
+	CUresult (*module_slice)(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
+				 char **text, char *why, size_t why_len);
 	/*
 	 * Waits for nothing: it goes after the work queued before. Its functions are gone at once.
 	 * @bytes: what it takes.

@@ -79,8 +79,11 @@ CUresult fgv_placed_texts(const void *image, size_t len, unsigned sm,
 	if (!placements)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < count; i++)
-		placements[i] =
-			(struct ptx_placement){placed[i].name, placed[i].memory, placed[i].bytes};
+		placements[i] = (struct ptx_placement){
+			.name = placed[i].name,
+			.memory = placed[i].memory,
+			.bytes = placed[i].bytes,
+		};
 	err = fgv_fatbin_ptx(image, len, sm, texts);
 	if (err < 0) {
 		free(placements);

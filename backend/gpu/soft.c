@@ -535,6 +535,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.module_cost = fgv_soft_module_cost,
 	.module_load = fgv_soft_module_load,
 	.module_load_placed = fgv_soft_module_load_placed,
+	.module_slice = fgv_soft_module_slice,
 	.link = fgv_soft_link,
 	.links_late = true,
 	.module_managed = fgv_soft_module_managed,

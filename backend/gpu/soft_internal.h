@@ -39,6 +39,8 @@ CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);
+CUresult fgv_soft_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
+			       char **text, char *why, size_t why_len);
 CUresult fgv_soft_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
 				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len);
 CUresult fgv_soft_box_in(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,

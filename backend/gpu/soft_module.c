@@ -5,6 +5,7 @@
 
 #include "backend/gpu/image_cost.h"
 #include "backend/gpu/placed.h"
+#include "backend/gpu/sliced.h"
 
 /* Loads @texts, which then are gone. */
 static CUresult load(struct fgv_gpu *gpu, struct fgv_fatbin_texts *texts, char *log, size_t log_len,
@@ -70,6 +71,15 @@ CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, siz
 	status = fgv_placed_texts(image, len, FGV_FATBIN_ANY_SM, placed, count, log, log_len,
 				  &texts);
 	return status != CUDA_SUCCESS ? status : load(gpu, &texts, log, log_len, module);
+}
+
+CUresult fgv_soft_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
+			       char **text, char *why, size_t why_len)
+{
+	struct fgv_gpu_slicing unwrapped = *what;
+
+	fgv_fatbin_unwrap(&unwrapped.image, &unwrapped.len);
+	return fgv_sliced_text(gpu, &unwrapped, FGV_FATBIN_ANY_SM, text, why, why_len);
 }
 
 CUresult fgv_soft_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,

@@ -35,14 +35,20 @@ void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_in
 
 /* --- One request ------------------------------------------------------------- */
 
-/* Of what can be there at once by the number of threads alone: registers only make it less. */
-uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
-			    const uint32_t block[3])
+/* By the number of threads alone: registers only make it less. */
+uint64_t fgv_forecast_room(const struct fgv_forecast *forecast, const uint32_t block[3])
 {
 	uint64_t threads = fgv_align_up(fgv_max_u64(fgv_extent(block), 1), WARP);
 	uint64_t each = fgv_min_u64(fgv_max_u64(forecast->processor_threads / threads, 1),
 				    forecast->processor_blocks);
-	uint64_t room = each * forecast->processors, blocks = fgv_extent(grid);
+
+	return each * forecast->processors;
+}
+
+uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
+			    const uint32_t block[3])
+{
+	uint64_t room = fgv_forecast_room(forecast, block), blocks = fgv_extent(grid);
 
 	if (blocks >= room)
 		return FGV_SHARE_ALL;

@@ -45,6 +45,9 @@ struct fgv_expected {
 void fgv_forecast_init(struct fgv_forecast *forecast, const struct fgv_device_info *info,
 		       uint64_t unknown_ns);
 
+/* How many blocks of so many threads the GPU has room for at once, at most. */
+uint64_t fgv_forecast_room(const struct fgv_forecast *forecast, const uint32_t block[3]);
+
 /* What part of the GPU a kernel fills, by the number of its threads: 1 to FGV_SHARE_ALL. */
 uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
 			    const uint32_t block[3]);

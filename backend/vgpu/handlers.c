@@ -265,7 +265,8 @@ begin_launch(struct fgv_session *session, struct fgv_request *request, const str
 		if (status != CUDA_SUCCESS)
 			return status;
 	}
-	fgv_account_add(&session->account->launches, 1);
+	if (!request->is_again)
+		fgv_account_add(&session->account->launches, 1);
 	if (in->param_count != function->function.param_count ||
 	    in->args_len != function->function.args_len)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -285,6 +286,8 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 
 	if (status != CUDA_SUCCESS)
 		return status;
+	if (in->function->function.sliced)
+		return fgv_slices_launch(session, request, in);
 	return fgv_batch_launch(session, in->function, in->grid, in->block, in->shared_bytes,
 				in->stream);
 }
@@ -296,6 +299,7 @@ CUresult fgv_do_launch_cooperative(struct fgv_session *session, struct fgv_reque
 
 	if (status != CUDA_SUCCESS)
 		return status;
+	fgv_slices_pass(session, in->function, in->grid, in->block, "its blocks run all at once");
 	return session->gpu->ops->launch_cooperative(session->gpu, in->function->function.gpu,
 						     in->grid, in->block, in->shared_bytes,
 						     stream_of(in->stream), session->params);
@@ -328,6 +332,7 @@ CUresult fgv_do_launch_clusters(struct fgv_session *session, struct fgv_request 
 	if (status != CUDA_SUCCESS)
 		return status;
 	how.cooperative = in->cooperative;
+	fgv_slices_pass(session, in->function, in->grid, in->block, "its blocks run in clusters");
 	return session->gpu->ops->launch_clusters(session->gpu, in->function->function.gpu,
 						  in->grid, in->block, in->shared_bytes,
 						  stream_of(in->stream), &how, session->params);

@@ -322,6 +322,8 @@ static CUresult open_function(struct fgv_session *session, struct fgv_object *mo
 	if (status == CUDA_SUCCESS)
 		status = read_local(gpu, object);
 	if (status == CUDA_SUCCESS)
+		status = fgv_slices_open(session, object, name);
+	if (status == CUDA_SUCCESS)
 		status = write_info(gpu, object, info, info_len, len);
 	if (status != CUDA_SUCCESS) {
 		fgv_session_remove(session, object);
@@ -482,22 +484,23 @@ static CUresult list_managed(struct fgv_session *session, const char *image, uin
 /* What all operations that load a module say in the end. */
 static CUresult load_described(struct fgv_session *session, struct fgv_request *request,
 			       const struct fgv_image *image, bool look, uint8_t *description,
-			       uint64_t room, struct fgv_module_load_out *out)
+			       uint64_t room, struct fgv_module_load_out *out,
+			       struct fgv_object **module)
 {
 	const struct loading what = {.image = image->bytes, .len = image->len};
 	struct names managed = {.at = description, .room = room};
-	struct fgv_object *module = NULL;
 	CUresult status = CUDA_SUCCESS;
 
+	*module = NULL;
 	if (look)
 		status = list_managed(session, image->bytes, image->len, &managed);
 	if (status == CUDA_SUCCESS && !managed.bytes)
-		status = load(session, request, &what, &module);
+		status = load(session, request, &what, module);
 	out->bytes = managed.bytes;
-	if (status != CUDA_SUCCESS || !module)
+	if (status != CUDA_SUCCESS || !*module)
 		return status;
-	out->module = module->handle;
-	describe(session, module, description, room, out);
+	out->module = (*module)->handle;
+	describe(session, *module, description, room, out);
 	return CUDA_SUCCESS;
 }
 
@@ -505,6 +508,7 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 			    const struct fgv_module_load_in *in, struct fgv_module_load_out *out)
 {
 	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_object *module;
 	struct fgv_image image;
 
 	if (status != CUDA_SUCCESS)
@@ -513,9 +517,10 @@ CUresult fgv_do_module_load(struct fgv_session *session, struct fgv_request *req
 	    fgv_image_copy(&session->images, in->image, in->image_len, &image) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = load_described(session, request, &image, in->look, in->description,
-				in->description_len, out);
+				in->description_len, out, &module);
 	if (status == CUDA_SUCCESS)
 		fgv_image_keep(&session->images, &image);
+	fgv_slices_take_image(session, module, &image);
 	fgv_image_fini(&image);
 	return status;
 }
@@ -534,6 +539,7 @@ CUresult fgv_do_module_load_known(struct fgv_session *session, struct fgv_reques
 {
 	CUresult status = fgv_session_take_deferred(session);
 	struct fgv_module_load_out loaded = {.module = 0};
+	struct fgv_object *module;
 	struct fgv_image image;
 
 	if (status != CUDA_SUCCESS)
@@ -543,7 +549,8 @@ CUresult fgv_do_module_load_known(struct fgv_session *session, struct fgv_reques
 	if (fgv_image_get(&session->images, in->digest, in->len, &image) < 0)
 		return CUDA_SUCCESS;
 	status = load_described(session, request, &image, in->look, in->description,
-				in->description_len, &loaded);
+				in->description_len, &loaded, &module);
+	fgv_slices_take_image(session, module, &image);
 	fgv_image_fini(&image);
 	out->module = loaded.module;
 	out->kernels = loaded.kernels;

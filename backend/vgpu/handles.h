@@ -29,6 +29,9 @@
 #define FGV_GRAPHS_MAX	  16384
 #define FGV_MEMORIES_MAX  131072
 
+struct fgv_image;
+struct fgv_sliced;
+
 struct fgv_object {
 	enum fgv_kind kind;
 	uint32_t handle; /* 0 once it is removed */
@@ -40,6 +43,7 @@ struct fgv_object {
 			struct fgv_object *functions; /* that were asked for */
 			uint64_t image_bytes;
 			uint64_t content; /* fgv_kernels_image(); 0: it is not wanted */
+			struct fgv_image *image; /* to slice kernels of; NULL: it is not kept */
 		} module;
 		struct {
 			struct fgv_gpu_function *gpu;
@@ -50,6 +54,7 @@ struct fgv_object {
 			uint32_t args_len;    /* of all parameters, each padded to 8 */
 			uint32_t local_bytes; /* of each thread */
 			uint32_t *param_sizes;
+			struct fgv_sliced *sliced; /* NULL: it never runs in parts */
 		} function;
 		struct fgv_gpu_stream *stream;
 		struct fgv_gpu_event *event;

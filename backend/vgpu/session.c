@@ -48,6 +48,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_mapped_init(&session->mapped);
 	fgv_batch_init(&session->batch, session->setup.batching);
 	fgv_errands_init(session);
+	fgv_slices_init(session);
 	fgv_vmem_init(&session->vmem, session->gpu, put_memory, session);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
@@ -167,12 +168,14 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	switch (object->kind) {
 	case FGV_KIND_MODULE:
 		session->image_bytes -= object->module.image_bytes;
+		fgv_slices_put_image(object);
 		fgv_batch_forget_functions(session);
 		return gpu->ops->module_unload(gpu, object->module.gpu, object->charge.bytes);
 	case FGV_KIND_FUNCTION:
 		session->param_sizes_bytes -=
 			object->function.param_count * sizeof(*object->function.param_sizes);
 		free(object->function.param_sizes);
+		fgv_slices_close(session, object);
 		return CUDA_SUCCESS;
 	case FGV_KIND_STREAM:
 		fgv_batch_forget_stream(session, object->stream);

@@ -23,6 +23,7 @@
 #include "backend/vgpu/own.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
+#include "backend/vgpu/slices.h"
 #include "backend/vgpu/sandbox/sandbox.h"
 #include "backend/vgpu/stall.h"
 #include "backend/vgpu/vmem.h"
@@ -77,6 +78,7 @@ struct fgv_session {
 	struct fgv_room room;
 	struct fgv_graphs graphs;
 	struct fgv_images images;
+	struct fgv_slices slices;
 	struct fgv_console console;
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	struct fgv_charge context;
@@ -89,7 +91,7 @@ struct fgv_session {
 	uint32_t control_seq; /* up to which the socket has been read */
 	uint32_t is_over;     /* atomic: the guest or the daemon has gone */
 	char reason[256];     /* why the guest's session was ended, or could not begin */
-	void *params[FGV_PARAMS_MAX];
+	void *params[FGV_PARAMS_MAX + 1]; /* a part of a grid has one more */
 	/* The message in hand; what fgv_dispatch() gets is followed by a NUL. */
 	uint8_t message[FGV_MESSAGE_MAX + 1] __attribute__((aligned(16)));
 };

@@ -16,7 +16,8 @@ SAMPLE = re.compile(r'(fairgv_[a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\
 LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
 OF_VM = {"gpu_seconds_total": ("gpu_ns", 1e-9), "grants_total": ("grants", 1), "requests_total": ("requests", 1),
          "launches_total": ("launches", 1), "memory_bytes": ("memory_bytes", 1), "weight": ("weight", 1),
-         "memory_limit_bytes": ("memory_limit_bytes", 1), "holds_total": ("holds", 1)}
+         "memory_limit_bytes": ("memory_limit_bytes", 1), "holds_total": ("holds", 1),
+         "sliced_total": ("sliced", 1), "left_whole_total": ("left_whole", 1)}
 
 
 def ctl(daemon, *arguments):

@@ -34,6 +34,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(config.idle_ns, 100 * FGV_NS_PER_US);
 	ck_assert_uint_eq(config.awake_lead_ns, 300 * FGV_NS_PER_US);
 	ck_assert(config.hold);
+	ck_assert_int_eq(config.slicing, FGV_SLICING_OFF);
 	ck_assert_uint_eq(config.hang_ns, 10 * FGV_NS_PER_SEC);
 	ck_assert_uint_eq(config.hang_held_ns, 0);
 	ck_assert(config.cosched);
@@ -81,7 +82,7 @@ START_TEST(all_keys)
 		      "socket = \"/run/x/y\"; control = \"/run/x/z\";\n"
 		      "policy = \"credit-hs\"; preemptive = true; slice = \"1500us\";\n"
 		      "idle = \"0\"; awake_lead = \"1ms\"; hang = \"2s\"; hold = \"off\"; context "
-		      "= \"mps\";\n"
+		      "= \"mps\"; slicing = \"auto\"; slice_blocks = 1500;\n"
 		      "cosched = \"off\"; interactive_calls = 0; interactive_window = \"1s\";\n"
 		      "soft_memory = 134217728;\n"
 		      "window = \"64M\";\n"
@@ -91,7 +92,8 @@ START_TEST(all_keys)
 		      "observe = \"/run/x/o\"; observe_user = 9; metrics_socket = \"/run/x/m\";\n"
 		      "metrics_port = 65535;\n"
 		      "vms = ( { name = \"vm-1_.Z\"; weight = 10000; memory = \"4G\";\n"
-		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2; },\n"
+		      "          users = [\"root\", \"77\"]; device = 1; sessions = 2;\n"
+		      "          slicing = \"on\"; },\n"
 		      "        { name = \"b\"; memory = 5000000000L; users = (12, \"0\");\n"
 		      "          socket = \"/run/c\"; process_memory = \"64M\";\n"
 		      "          host_memory = \"1G\"; processors = 3;\n"
@@ -113,6 +115,10 @@ START_TEST(all_keys)
 	ck_assert_uint_eq(config.idle_ns, 0);
 	ck_assert_uint_eq(config.awake_lead_ns, FGV_NS_PER_MS);
 	ck_assert(!config.hold);
+	ck_assert_int_eq(config.slicing, FGV_SLICING_AUTO);
+	ck_assert_uint_eq(config.slice_blocks, 1500);
+	ck_assert_int_eq(config.vms[0].slicing, FGV_SLICING_ON);
+	ck_assert_int_eq(config.vms[1].slicing, FGV_SLICING_AS_ALL);
 	ck_assert_uint_eq(config.hang_ns, 2 * FGV_NS_PER_SEC);
 	ck_assert_uint_eq(config.hang_held_ns, 2 * FGV_NS_PER_SEC);
 	ck_assert(!config.cosched);
@@ -241,6 +247,8 @@ static const struct {
 	 "x.conf:1: socket: longer than 107 characters"},
 	{"cosched = true; %VM%", "x.conf:1: cosched: must be a string"},
 	{"cosched = \"on\"; %VM%", "x.conf:1: cosched: \"on\" is none of auto, off"},
+	{"slicing = \"maybe\"; %VM%", "x.conf:1: slicing: \"maybe\" is none of off, auto, on"},
+	{"slicing = true; %VM%", "x.conf:1: slicing: must be a string"},
 	{"hold = \"on\"; %VM%", "x.conf:1: hold: \"on\" is none of auto, off"},
 	{"interactive_window = \"2s\"; %VM%",
 	 "x.conf:1: interactive_window: out of range: must be 100us to 1s"},
@@ -650,6 +658,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_CGROUP] = "string",
 		[FGV_CONFIG_VMS] = "list of groups",
 		[FGV_CONFIG_SHARE] = "share",
+		[FGV_CONFIG_SLICING] = "string",
 	};
 	char *page, head[512], range[80];
 	size_t count;

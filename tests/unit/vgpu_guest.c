@@ -148,6 +148,8 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.batching = 1,
 		.engines = vgpu->has_engines,
 		.fills_gaps = vgpu->fills_gaps,
+		.slicing = vgpu->slicing,
+		.slice_blocks = vgpu->slice_blocks,
 		.lanes = layout.lanes,
 	};
 }

@@ -58,6 +58,8 @@ struct vgpu {
 	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
 	bool has_engines;	 /* granted by themselves; set before the setup is sent */
 	bool fills_gaps;	 /* likewise: gaps are learned, and a turn without work lasts */
+	uint32_t slicing;	 /* as in the setup; set before */
+	uint64_t slice_blocks;
 	struct vgpu_copying copying[2]; /* in and out, not given */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];

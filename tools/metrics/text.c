@@ -58,6 +58,8 @@ static const struct family of_both[] = {
 	{"requests", COUNTER, "What programs asked for.", "requests", 1},
 	{"round_trips", COUNTER, "Requests that programs waited for.", "round_trips", 1},
 	{"launches", COUNTER, "Kernels launched.", "launches", 1},
+	{"sliced", COUNTER, "Kernels that ran in parts.", "sliced", 1},
+	{"left_whole", COUNTER, "Long kernels that could not run in parts.", "left_whole", 1},
 };
 
 /* Of the engines that copy, where they are granted by themselves. */

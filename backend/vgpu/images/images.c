@@ -78,7 +78,8 @@ int fgv_image_get(struct fgv_images *images, const void *digest, uint64_t len,
 	memcpy(request.digest, digest, sizeof(request.digest));
 	if (ask(images, &request, &image->fd) && image->fd >= 0)
 		image->bytes = fgv_image_file_map(image->fd, len);
-	if (image->bytes)
+	image->is_mapped = image->bytes != NULL;
+	if (image->is_mapped)
 		return 0;
 	fgv_image_fini(image);
 	return -ENOENT;
@@ -107,7 +108,8 @@ int fgv_image_copy(const struct fgv_images *images, const void *from, uint64_t l
 		return copy_privately(from, len, image);
 	*image = (struct fgv_image){.len = len, .fd = fd};
 	image->bytes = fgv_image_file_map(fd, len);
-	if (image->bytes)
+	image->is_mapped = image->bytes != NULL;
+	if (image->is_mapped)
 		return 0;
 	fgv_image_fini(image);
 	return -ENOMEM;
@@ -126,13 +128,18 @@ void fgv_image_keep(struct fgv_images *images, const struct fgv_image *image)
 		leave(images);
 }
 
+void fgv_image_detach(struct fgv_image *image)
+{
+	if (image->fd >= 0)
+		close(image->fd);
+	image->fd = -1;
+}
+
 void fgv_image_fini(struct fgv_image *image)
 {
-	if (image->fd < 0) {
-		free((void *)image->bytes);
-		return;
-	}
-	if (image->bytes)
+	if (image->is_mapped)
 		munmap((void *)image->bytes, image->len + 1);
-	close(image->fd);
+	else
+		free((void *)image->bytes);
+	fgv_image_detach(image);
 }

@@ -23,7 +23,8 @@ void fgv_images_init(struct fgv_images *images, int fd);
 struct fgv_image {
 	const char *bytes; /* followed by a NUL */
 	uint64_t len;
-	int fd; /* of its file; -1: it is in private memory */
+	int fd; /* of its file; -1: it is in private memory, or detached */
+	bool is_mapped;
 };
 
 /* A copy of @len bytes at @from, which may change meanwhile. 0 or -ENOMEM. */
@@ -34,6 +35,8 @@ int fgv_image_get(struct fgv_images *images, const void *digest, uint64_t len,
 		  struct fgv_image *image);
 /* Has it kept, if it is worth it. */
 void fgv_image_keep(struct fgv_images *images, const struct fgv_image *image);
+/* Stays in memory, and takes no descriptor any more. */
+void fgv_image_detach(struct fgv_image *image);
 void fgv_image_fini(struct fgv_image *image);
 
 /* Whether one of this length and sample may be kept. */

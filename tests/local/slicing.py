@@ -1,0 +1,116 @@
+"""Kernels in parts: results are bit by bit those of whole kernels, for all workloads and for the
+programs of tests/cuda/ whose kernels have more than a block; and a VM with short kernels gets its
+share beside one kernel that is many turns long, where nothing is held.
+
+Shares are of the GPU time that the daemon accounts, so that it matters to nothing how fast this
+machine is.
+"""
+import contextlib
+import re
+
+from harness import backend, expect, expect_verified, finish, kill, main
+
+HOLD = "tests/local/hold"
+ON = 'slicing = "on"; hold = "off";'
+# Name, options: sizes with more blocks than a part has, and blocks that are not full.
+WORKLOADS = {
+    "vecadd": (1001, 4), "matmul": (100, 3), "hotspot": (100, 11), "blackscholes": (1001, 4),
+    "srad": (100, 4), "convolution": (100, 4), "histogram": (100, 4), "scan": (9001, 4),
+    "nw": (33, 3), "pathfinder": (1000, 4), "lavamd": (27, 1), "heartwall": (33, 2),
+    "cfd": (9, 3),
+}
+# Those that launch a kernel of several blocks outside of graphs.
+PROGRAMS = ("clusters", "copies", "cuda12", "device_malloc", "faults", "form_many", "form_none",
+            "form_ptx", "form_size", "form_speed", "graph_memory", "managed", "memory", "params",
+            "pinned", "pools", "printf", "registered", "tensor", "vectors")
+# Its kernels can't be taken apart, or not without harm.
+WHOLE = ("cooperative", "together", "separate", "managed_vars", "assert")
+
+
+def figures(daemon, vm="vm1"):
+    (found,) = [each for each in daemon.report()["vms"] if each["name"] == vm]
+    return found
+
+
+def run_workload(daemon, name, size, iterations):
+    status, out, err = finish(daemon.start("vm1", f"workloads/{name}", "--size", size,
+                                           "--iterations", iterations))
+    expect(status == 0 and "verified=yes" in out, f"{name}: status {status}: {out}{err}")
+    return re.search("digest=([0-9a-f]+)", out)[1]
+
+
+def workloads_are_the_same():
+    with contextlib.ExitStack() as stack:
+        whole, parts, pairs = (
+            stack.enter_context(backend({"vm1": ""}, top=top))
+            for top in ("", f"{ON} slice_blocks = 1;", f"{ON} slice_blocks = 7;"))
+        for name, options in WORKLOADS.items():
+            expected = run_workload(whole, name, *options)
+            expect(int(expected, 16), f"{name} has no result")
+            for daemon in parts, pairs:
+                before = figures(daemon)
+                digest = run_workload(daemon, name, *options)
+                after = figures(daemon)
+                expect(digest == expected, f"{name}: {digest} in parts, {expected} whole")
+                expect(daemon is pairs or after["sliced"] > before["sliced"],
+                       f"{name}: nothing ran in parts: {after}")
+        expect(figures(whole)["parts"] == 0, f"parts where it is off: {figures(whole)}")
+        for daemon in parts, pairs:
+            seen = figures(daemon)
+            expect(seen["left_whole"] == 0, f"left whole: {seen}: {daemon.log()}")
+            expect(seen["parts"] > 2 * seen["sliced"], f"few parts: {seen}")
+
+
+def programs_are_the_same():
+    """Each checks its results itself; printed lines, faults and what they leave behind too."""
+    with backend({"vm1": ""}, top=f"{ON} slice_blocks = 1;") as daemon:
+        for name in PROGRAMS:
+            before = figures(daemon)
+            status, out, err = finish(daemon.start("vm1", f"tests/cuda/{name}"))
+            expect(status == 0, f"{name}: status {status}: {out}{err}")
+            expect(figures(daemon)["sliced"] > before["sliced"], f"{name}: no parts")
+
+
+def whole_programs_work():
+    with backend({"vm1": ""}, top=ON) as daemon:
+        for name in WHOLE:
+            status, out, err = finish(daemon.start("vm1", f"tests/cuda/{name}"))
+            expect(status == 0, f"{name}: status {status}: {out}{err}")
+    with backend({"vm1": ""}, top=f"{ON} slice_blocks = 1;") as daemon:
+        status, out, err = finish(daemon.start("vm1", "tests/cuda/cooperative"))
+        expect(status == 0, f"cooperative: status {status}: {out}{err}")
+        expect(figures(daemon)["left_whole"] > 0, f"not counted: {figures(daemon)}")
+        expect("is left whole: its blocks run all at once" in daemon.log(), daemon.log())
+
+
+def a_vm_can_be_exempt():
+    with backend({"vm1": 'slicing = "off";', "vm2": ""}, top=f"{ON} slice_blocks = 2;") as daemon:
+        for vm in "vm1", "vm2":
+            expect_verified(daemon.start(vm, "workloads/hotspot", "--size", 100,
+                                         "--iterations", 3), vm)
+        expect(figures(daemon, "vm1")["sliced"] == 0, "the one that is exempt")
+        expect(figures(daemon, "vm2")["sliced"] == 3, "the other one")
+
+
+def share_beside_one_long_kernel():
+    """While one kernel runs for hundreds of turns, both get about half of the GPU's time."""
+    with backend({"vm1": "", "vm2": ""}, top=f'{ON} slice = "4ms";') as daemon:
+        short = daemon.start("vm2", "tests/local/shares", "waits", 300, 4)
+        expect(short.stdout.readline() == "begun\n", "short kernels")
+        long = daemon.start("vm1", HOLD, "chain", 1000, 1, 40000)
+        expect(long.stdout.readline() == "begun\n", "the long kernel")
+        first = last = daemon.report()["vms"]
+        while long.poll() is None:
+            before, last = last, daemon.report()["vms"]
+        # The last look may have come after its end, when the other one was alone.
+        used = [end["gpu_ns"] - begin["gpu_ns"] for begin, end in zip(first, before)]
+        expect_verified(long, "the long kernel")
+        kill(short)
+        seen = figures(daemon)
+        expect(seen["launches"] == 1 and seen["holds"] == 0, f"not one kernel, or held: {seen}")
+        expect(seen["grants"] > 20, f"few turns for one kernel: {seen}")
+        expect(min(used) > 0.7 * max(used), f"unequal: {used}")
+
+
+main(workloads_are_the_same, programs_are_the_same, whole_programs_work, a_vm_can_be_exempt,
+     share_beside_one_long_kernel)
