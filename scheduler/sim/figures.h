@@ -11,6 +11,10 @@ int figure_make(int number, const struct sim_params *params, struct report *repo
 /* Figure 13 of the Gemini paper. */
 int figure_gemini_13(const struct sim_params *params, struct report *report);
 
+/* Table 2 and figure 18 of the FIKIT paper. */
+int figure_fikit_table_2(const struct sim_params *params, struct report *report);
+int figure_fikit_18(const struct sim_params *params, struct report *report);
+
 /* Table 3, against what the simulator makes of each row alone. */
 int figure_workloads(const struct sim_params *params, struct report *report);
 

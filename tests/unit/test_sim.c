@@ -356,6 +356,40 @@ START_TEST(figure_13_of_gemini_is_the_papers)
 }
 END_TEST
 
+/* As long as in the paper, to within 5 %; the urgent service hardly longer than alone. */
+START_TEST(table_2_of_fikit_is_the_papers)
+{
+	struct sim_params params = short_params();
+	struct report report = {.title = NULL};
+
+	ck_assert_int_eq(figure_fikit_table_2(&params, &report), 0);
+	ck_assert_uint_eq(row_count(&report), 4);
+	for (size_t row = 0; row < row_count(&report); row++)
+		ck_assert_double_eq_tol(
+			number(&report, row, "seconds") / number(&report, row, "paper"), 1.0, 0.05);
+	report_fini(&report);
+}
+END_TEST
+
+/* In gaps a task waits for no number of urgent ones, so what it gains grows with them. */
+START_TEST(figure_18_of_fikit_grows_with_the_ratio)
+{
+	struct sim_params params = short_params();
+	struct report report = {.title = NULL};
+
+	ck_assert_int_eq(figure_fikit_18(&params, &report), 0);
+	ck_assert_uint_eq(row_count(&report), 6);
+	ck_assert_double_eq_tol(number(&report, 0, "speedup"), 1.0, 0.3);
+	for (size_t row = 2; row < row_count(&report); row++) {
+		double step = number(&report, row, "ratio") - number(&report, row - 1, "ratio");
+
+		ck_assert_double_gt(number(&report, row, "speedup"),
+				    number(&report, row - 1, "speedup") + step / 10);
+	}
+	report_fini(&report);
+}
+END_TEST
+
 START_TEST(there_is_no_other_figure)
 {
 	struct report report = {.title = NULL};
@@ -551,6 +585,8 @@ static TCase *figures_case(void)
 	tcase_add_test(tc, figure_10_work_conservation_fills_the_gpu);
 	tcase_add_test(tc, figure_11_kernel_sizes_do_not_matter_to_fair);
 	tcase_add_test(tc, figure_13_of_gemini_is_the_papers);
+	tcase_add_test(tc, table_2_of_fikit_is_the_papers);
+	tcase_add_test(tc, figure_18_of_fikit_grows_with_the_ratio);
 	tcase_add_test(tc, there_is_no_other_figure);
 	tcase_add_loop_test(tc, figures_are_valid_json, 0, 3);
 	tcase_set_timeout(tc, 300);
