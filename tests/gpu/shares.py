@@ -4,11 +4,14 @@ kernels of several lengths, graphs, streams and copies; and three VMs with reque
 beside what the rules say, and judges it by the bounds of the project's targets. Figures go to
 $OUT/shares.json, if OUT is set.
 
-A service with a bound of 5 ms beside three busy VMs is the third part.
+A service with a bound of 5 ms beside three busy VMs is the third part. The fourth is a service at
+priority 0 whose requests come at random beside a batch program at priority 9, under the policies
+fikit, fair and none: how long its requests take against alone, and what the batch program gets of
+what the service leaves.
 
-usage: tests/gpu/shares.py [limits|shares|bounds]... [KIND...], with abs_top_builddir as for
+usage: tests/gpu/shares.py [limits|shares|bounds|fikit]... [KIND...], with abs_top_builddir as for
 tests/local/; FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for
-each of its kinds, shares 50 s, bounds 20 s.
+each of its kinds, shares 50 s, bounds 20 s, fikit 40 s.
 """
 import os
 import pathlib
@@ -214,8 +217,63 @@ def bounds(_):
     judge("the others", all(abs(part[vm] / even - 1) <= 0.02 for vm in BUSY), f"{part}")
 
 
+# --- A service beside a batch program -------------------------------------------------------------
+
+SERVICE_S = 5
+KERNEL_US = 250
+P50_BOUND, P99_BOUND, LEFT_BOUND = 1.05, 1.15, 0.9
+
+
+def priorities_of(policy):
+    keys = {"service": "priority = 0;", "batch": "priority = 9;"}
+    return keys if policy == "fikit" else dict.fromkeys(keys, "")
+
+
+def serve(daemon, request_us=None):
+    """The service's median and 99 % in us, one request by itself, and its part of the GPU."""
+    load = [] if request_us is None else [request_us]
+    from_ns, before = look(daemon)
+    program = daemon.start("service", PROGRAM, "service", KERNEL_US, BLOCKS, SERVICE_S, *load)
+    out, err = program.communicate()
+    to_ns, after = look(daemon)
+    expect(program.returncode == 0, f"the service: {err}")
+    used = after["service"]["gpu_ns"] - before["service"]["gpu_ns"]
+    return *map(float, out.split()), used / (to_ns - from_ns)
+
+
+def beside(policy, alone, free):
+    """The service next to the batch program, which does @free launches a second alone."""
+    p50, p99, request_us, _ = alone
+    with backend(priorities_of(policy), gpu=GPU, top=f'policy = "{policy}";') as daemon:
+        program = start(daemon, "batch", "28us")
+        from_ns, before = look(daemon)
+        now_p50, now_p99, _, part = serve(daemon, request_us)
+        to_ns, after = look(daemon)
+        kill(program)
+    rate = (after["batch"]["launches"] - before["batch"]["launches"]) / (to_ns - from_ns) * 1e9
+    left = rate / free / max(1 - part, 0.01)
+    results[f"service {policy}"] = {"p50": now_p50 / p50, "p99": now_p99 / p99, "left": left,
+                                    "service_gpu": part, "alone_us": [p50, p99, request_us]}
+    results.keep()
+    return now_p50 / p50, now_p99 / p99, left
+
+
+def fikit(_):
+    with backend(priorities_of("fikit"), gpu=GPU, top='policy = "fikit";') as daemon:
+        alone = serve(daemon)
+        program = start(daemon, "batch", "28us")
+        _, free = over(daemon, "batch", 2, "launches")
+        kill(program)
+    for policy in ("fikit", "fair", "none"):
+        p50, p99, left = beside(policy, alone, free)
+        is_right = p50 <= P50_BOUND and p99 <= P99_BOUND and left >= LEFT_BOUND
+        judge(f"a service beside a batch program, {policy}", is_right or policy != "fikit",
+              f"p50 {p50:.3f} and p99 {p99:.3f} of alone, the batch program {left:.3f} of what is "
+              "left")
+
+
 def run():
-    words = {"limits": limits, "shares": shares, "bounds": bounds}
+    words = {"limits": limits, "shares": shares, "bounds": bounds, "fikit": fikit}
     chosen = [word for word in sys.argv[1:] if word in words] or list(words)
     kinds = [word for word in sys.argv[1:] if word not in words]
     expect(all(kind in KINDS for kind in kinds), f"kinds are {', '.join(KINDS)}")

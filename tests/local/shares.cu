@@ -8,12 +8,21 @@
  *	streams   the same as launches in eight streams, with an eighth of the blocks each
  *	graphs    graphs of sixteen kernels
  *	copies    eight megabytes to the GPU and eight back, at the same time
+ *
+ * `shares service MICROSECONDS BLOCKS SECONDS [REQUEST-US]` is a service instead: requests of twenty
+ * kernels, each of which is waited for, come at random times, so that they take half of the time.
+ * It says how long a request takes from coming to its end, in microseconds: of half of them, of 99 %,
+ * and one by itself, which can be given so that two runs have the same load.
  */
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
 #include <cuda_runtime.h>
 
 #define THREADS	   64
@@ -21,6 +30,8 @@
 #define COPY_BYTES (8u << 20)
 #define BATCH_US   4000
 #define GRAPH	   16
+#define REQUEST	   20 /* kernels */
+#define ALONE	   50 /* requests, to learn how long one takes */
 
 static void check(cudaError_t error, const char *what)
 {
@@ -149,6 +160,47 @@ static void run_copies(const struct load *load)
 	check(cudaDeviceSynchronize(), "copies");
 }
 
+static void serve(const struct load *load)
+{
+	for (int i = 0; i < REQUEST; i++)
+		run_waits(load);
+}
+
+static double since_us(std::chrono::steady_clock::time_point begun)
+{
+	return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun)
+		.count();
+}
+
+static double request_us(const struct load *load)
+{
+	auto begun = std::chrono::steady_clock::now();
+
+	for (int i = 0; i < ALONE; i++)
+		serve(load);
+	return since_us(begun) / ALONE;
+}
+
+static int run_service(const struct load *load, double seconds, double us)
+{
+	auto begun = std::chrono::steady_clock::now();
+	std::exponential_distribution<double> pause(1 / (2 * us));
+	std::vector<double> latencies;
+	std::mt19937 random(1);
+	double at_us = 0;
+
+	while (at_us < seconds * 1e6) {
+		at_us += pause(random);
+		std::this_thread::sleep_until(begun + std::chrono::nanoseconds((long long)(at_us * 1e3)));
+		serve(load);
+		latencies.push_back(since_us(begun) - at_us);
+	}
+	std::sort(latencies.begin(), latencies.end());
+	printf("%.1f %.1f %.1f\n", latencies[latencies.size() / 2],
+	       latencies[latencies.size() * 99 / 100], us);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -167,6 +219,8 @@ int main(int argc, char **argv)
 	}
 	open_load(&load, argc > 3 ? (unsigned)atoi(argv[3]) : 264);
 	calibrate(&load, atof(argv[2]));
+	if (!strcmp(argv[1], "service") && argc > 4)
+		return run_service(&load, atof(argv[4]), argc > 5 ? atof(argv[5]) : request_us(&load));
 	make_buffers();
 	make_graph(&load);
 	printf("begun\n");
