@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <libgen.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "backend/config/devices.h"
 #include "backend/config/shares.h"
 #include "backend/config/text.h"
+#include "backend/config/uids.h"
 #include "backend/config/values.h"
 #include "common/util.h"
 #include "shmring/window.h"
@@ -71,18 +71,6 @@ static int read_default(const struct fgv_config_reader *reader, const struct fgv
 	return 0;
 }
 
-static const struct fgv_config_key *find_key(const char *name, bool of_vm)
-{
-	size_t count;
-	const struct fgv_config_key *keys = fgv_config_keys(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		if (keys[i].of_vm == of_vm && !strcmp(keys[i].name, name))
-			return &keys[i];
-	}
-	return NULL;
-}
-
 /* Reads the keys of the top or of one VM into the struct at @values, which is zero. */
 static int read_group(const struct fgv_config_reader *reader, const config_setting_t *group,
 		      bool of_vm, void *values)
@@ -95,7 +83,7 @@ static int read_group(const struct fgv_config_reader *reader, const config_setti
 		const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
 		const char *name = config_setting_name(setting);
 
-		if (!find_key(name, of_vm))
+		if (!fgv_config_find_key(name, of_vm))
 			return fgv_config_values_refuse(reader, setting, name, "unknown key");
 	}
 	for (size_t i = 0; i < count && !ret; i++) {
@@ -221,50 +209,6 @@ static int check_sockets(const struct fgv_config_reader *reader)
 	return ret;
 }
 
-/* Whether somebody who may reach the daemon is user @uid. */
-static bool is_taken(const struct fgv_config *config, uid_t uid)
-{
-	for (size_t i = 0; i < config->vm_count; i++) {
-		const struct fgv_config_vm *vm = &config->vms[i];
-
-		if (uid == vm->ivshmem_user)
-			return true;
-		for (size_t j = 0; j < vm->users.count; j++) {
-			if (vm->users.uids[j] == uid)
-				return true;
-		}
-	}
-	return uid == geteuid();
-}
-
-/* Gives each VM the user that its processes run as, who must not be anybody else. */
-static int assign_uids(const struct fgv_config_reader *reader, const config_setting_t *top)
-{
-	struct fgv_config *config = reader->config;
-	const config_setting_t *place = config_setting_get_member(top, "uids");
-
-	if (!config->uids.count)
-		return 0;
-	if (config->uids.count < config->vm_count)
-		return fgv_config_values_refuse(reader, place, "uids",
-						"%zu users for %zu VMs: one each is needed",
-						config->uids.count, config->vm_count);
-	for (size_t i = 0; i < config->vm_count; i++) {
-		uid_t uid = config->uids.first + (uid_t)i;
-		const struct passwd *user = getpwuid(uid);
-
-		if (user)
-			return fgv_config_values_refuse(reader, place, "uids",
-							"%u is user \"%s\"; it must be nobody",
-							(unsigned)uid, user->pw_name);
-		if (is_taken(config, uid))
-			return fgv_config_values_refuse(reader, place, "uids",
-							"%u is a user of a VM, too", (unsigned)uid);
-		config->vms[i].uid = uid;
-	}
-	return 0;
-}
-
 /* What "slice" is if the file does not say. */
 static void choose_slice(struct fgv_config *config)
 {
@@ -316,37 +260,96 @@ static int parse_text(const struct fgv_config_reader *reader, const char *text)
 	return 0;
 }
 
+/* What has been parsed has values, which go together. */
+static int read_all(const struct fgv_config_reader *reader)
+{
+	struct fgv_config *config = reader->config;
+	config_setting_t *top = config_root_setting(config->parsed);
+	int ret = read_group(reader, top, false, config);
+
+	if (!ret)
+		choose_defaults(config);
+	if (!ret)
+		ret = fgv_config_devices_join(reader);
+	if (!ret)
+		ret = check_window(reader, top);
+	if (!ret)
+		ret = fgv_config_shares_check(reader, top);
+	if (!ret)
+		ret = check_own_sockets(reader, top);
+	if (!ret)
+		ret = check_sockets(reader);
+	if (!ret)
+		ret = fgv_config_uids_assign(reader, NULL, 0);
+	return ret;
+}
+
+/* For fgv_config_fini(), also where it fails. */
+static int begin(const struct fgv_config_reader *reader)
+{
+	struct fgv_config *config = reader->config;
+
+	*config = (struct fgv_config){
+		.file = strdup(reader->file),
+		.parsed = malloc(sizeof(config_t)),
+	};
+	if (config->parsed)
+		config_init(config->parsed);
+	if (config->file && config->parsed)
+		return 0;
+	snprintf(reader->why, reader->why_len, "%s%sout of memory", reader->file,
+		 *reader->file ? ": " : "");
+	return -ENOMEM;
+}
+
 int fgv_config_parse(struct fgv_config *config, const char *text, const char *file, char *why,
 		     size_t why_len)
 {
 	struct fgv_config_reader reader = {config, file, why, why_len};
-	int ret;
+	int ret = begin(&reader);
 
-	*config = (struct fgv_config){.file = strdup(file), .parsed = malloc(sizeof(config_t))};
-	if (config->parsed)
-		config_init(config->parsed);
-	if (!config->file || !config->parsed) {
-		snprintf(why, why_len, "%s: out of memory", file);
-		ret = -ENOMEM;
-	} else {
+	if (!ret)
 		ret = parse_text(&reader, text);
+	if (!ret)
+		ret = read_all(&reader);
+	if (ret)
+		fgv_config_fini(config);
+	return ret;
+}
+
+/* A copy of what @from was parsed to, by way of its text. */
+static int copy_parsed(config_t *to, const config_t *from)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+	int ret = -ENOMEM;
+
+	if (file) {
+		config_write(from, file);
+		if (!fclose(file) && config_read_string(to, text))
+			ret = 0;
+	}
+	free(text);
+	return ret;
+}
+
+int fgv_config_derive(struct fgv_config *config, const struct fgv_config *base,
+		      int (*change)(struct config_setting_t *vms, const void *arg), const void *arg,
+		      char *why, size_t why_len)
+{
+	struct fgv_config_reader reader = {config, "", why, why_len};
+	int ret = begin(&reader);
+
+	if (!ret) {
+		ret = copy_parsed(config->parsed, base->parsed);
+		if (!ret)
+			ret = change(config_lookup(config->parsed, "vms"), arg);
+		if (ret)
+			snprintf(why, why_len, "%s", strerror(-ret));
 	}
 	if (!ret)
-		ret = read_group(&reader, config_root_setting(config->parsed), false, config);
-	if (!ret)
-		choose_defaults(config);
-	if (!ret)
-		ret = fgv_config_devices_join(&reader);
-	if (!ret)
-		ret = check_window(&reader, config_root_setting(config->parsed));
-	if (!ret)
-		ret = fgv_config_shares_check(&reader, config_root_setting(config->parsed));
-	if (!ret)
-		ret = check_own_sockets(&reader, config_root_setting(config->parsed));
-	if (!ret)
-		ret = check_sockets(&reader);
-	if (!ret)
-		ret = assign_uids(&reader, config_root_setting(config->parsed));
+		ret = read_all(&reader);
 	if (ret)
 		fgv_config_fini(config);
 	return ret;
@@ -377,6 +380,39 @@ void fgv_config_fini(struct fgv_config *config)
 	free(config->parsed);
 	free(config->file);
 	*config = (struct fgv_config){0};
+}
+
+/* The same, NULL where there is none. False: out of memory. */
+static bool copy_text(const char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return *to || !from;
+}
+
+int fgv_config_copy_vm(struct fgv_config_vm *to, const struct fgv_config_vm *from)
+{
+	size_t users_len = from->users.count * sizeof(*from->users.uids);
+
+	*to = *from;
+	to->place = NULL;
+	to->users.uids = malloc(users_len);
+	/* All of them, so that what is not there is NULL. */
+	if (copy_text(&to->name, from->name) & copy_text(&to->socket, from->socket) &
+	    copy_text(&to->ivshmem, from->ivshmem) & (to->users.uids != NULL)) {
+		memcpy(to->users.uids, from->users.uids, users_len);
+		return 0;
+	}
+	fgv_config_free_vm(to);
+	return -ENOMEM;
+}
+
+void fgv_config_free_vm(struct fgv_config_vm *copy)
+{
+	free(copy->users.uids);
+	free((void *)copy->ivshmem);
+	free((void *)copy->socket);
+	free((void *)copy->name);
+	*copy = (struct fgv_config_vm){0};
 }
 
 int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,

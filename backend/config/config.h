@@ -93,6 +93,7 @@ struct fgv_config {
 	uid_t observe_user;	    /* who may ask there, beside the daemon's user and root */
 	const char *metrics_socket; /* of fairgv-metrics, as is the port */
 	uint64_t metrics_port;	    /* 0: none */
+	const char *settings;	    /* the file of those that are kept (settings.h) */
 	const struct fgv_policy *policy;
 	bool preemptive;
 	bool batching;
@@ -126,7 +127,7 @@ struct fgv_config {
 	size_t vm_count;
 
 	struct config_t *parsed; /* owns the strings */
-	char *file;
+	char *file;		 /* "": derived from another */
 };
 
 enum fgv_config_type {
@@ -154,6 +155,14 @@ enum fgv_config_type {
 	FGV_CONFIG_VMS,
 };
 
+/* From when on another value holds that the file has when it is read again. */
+enum fgv_config_when {
+	FGV_CONFIG_RESTART, /* when the daemon is started again; until then it is refused */
+	FGV_CONFIG_AT_ONCE,
+	FGV_CONFIG_LATER,   /* for programs that begin from then on */
+	FGV_CONFIG_NO_QEMU, /* at once, but not while the VM's QEMU is connected */
+};
+
 struct fgv_config_key {
 	const char *name;
 	bool of_vm; /* stands in a VM's group, not at the top */
@@ -163,10 +172,26 @@ struct fgv_config_key {
 	uint64_t standard;	   /* the default of numbers, sizes, durations and switches */
 	const char *standard_text; /* the default as the man page has it; NULL: required */
 	const char *meaning;
+	enum fgv_config_when when;
 };
 
 /* The table of keys; *@count is set to their number. */
 const struct fgv_config_key *fgv_config_keys(size_t *count);
+
+/* The key of that name; NULL: there is none. */
+const struct fgv_config_key *fgv_config_find_key(const char *name, bool of_vm);
+
+/*
+ * The value of @key in @values, a struct fgv_config or fgv_config_vm, as it could stand in the
+ * file, but without quotes: for free(). NULL where memory is short.
+ */
+char *fgv_config_show(const struct fgv_config_key *key, const void *values);
+
+/* Whether it is the same in both. */
+bool fgv_config_is_same(const struct fgv_config_key *key, const void *a, const void *b);
+
+/* The VM called @name; NULL: there is none. */
+const struct fgv_config_vm *fgv_config_find_vm(const struct fgv_config *config, const char *name);
 
 /*
  * Reads @path into @config. On success fgv_config_fini() releases it; on failure
@@ -177,6 +202,14 @@ int fgv_config_load(struct fgv_config *config, const char *path, char *why, size
 /* The same from @text, which messages call @file. */
 int fgv_config_parse(struct fgv_config *config, const char *text, const char *file, char *why,
 		     size_t why_len);
+
+/*
+ * The same from what @base was made of, with other values: @change puts them into the list of VMs,
+ * whose order is @base's. Messages have no lines, but the names of VMs.
+ */
+int fgv_config_derive(struct fgv_config *config, const struct fgv_config *base,
+		      int (*change)(struct config_setting_t *vms, const void *arg), const void *arg,
+		      char *why, size_t why_len);
 
 void fgv_config_fini(struct fgv_config *config);
 
@@ -190,6 +223,10 @@ static inline bool fgv_config_places(const struct fgv_config_vm *vm)
 {
 	return vm->rule != &fgv_place_fixed;
 }
+
+/* A copy with strings of its own, for fgv_config_free_vm(); it has no place. -ENOMEM. */
+int fgv_config_copy_vm(struct fgv_config_vm *to, const struct fgv_config_vm *from);
+void fgv_config_free_vm(struct fgv_config_vm *copy);
 
 /*
  * What can be checked only when the devices are known: -EINVAL and @why where a VM

@@ -191,7 +191,7 @@ int fgv_config_text_duration(const char *text, uint64_t *ns)
 	return 0;
 }
 
-static void show_duration(uint64_t ns, char *text, size_t len)
+void fgv_config_text_show_duration(uint64_t ns, char *text, size_t len)
 {
 	for (size_t i = 0; i < FGV_ARRAY_LEN(duration_units); i++) {
 		if (ns && ns % duration_units[i].ns == 0) {
@@ -247,7 +247,7 @@ static void show_value(enum fgv_config_type type, uint64_t value, char *text, si
 	if (type == FGV_CONFIG_SIZE)
 		fgv_config_text_show_size(value, text, len);
 	else if (type == FGV_CONFIG_DURATION || type == FGV_CONFIG_TIMEOUT)
-		show_duration(value, text, len);
+		fgv_config_text_show_duration(value, text, len);
 	else if (type == FGV_CONFIG_SHARE)
 		fgv_config_text_show_share(value, text, len);
 	else

@@ -30,6 +30,9 @@ void fgv_config_text_show_size(uint64_t bytes, char *text, size_t len);
 /* "100us", "6ms", "10s" and "0", in ns: -EINVAL and -ERANGE as above. */
 int fgv_config_text_duration(const char *text, uint64_t *ns);
 
+/* The same the other way round. */
+void fgv_config_text_show_duration(uint64_t ns, char *text, size_t len);
+
 /* "50%", "12.5%", in parts of FGV_SCHED_WHOLE: -EINVAL for anything else and above 100%. */
 int fgv_config_text_share(const char *text, uint64_t *share);
 

@@ -14,6 +14,18 @@
 #include "backend/config/text.h"
 #include "common/util.h"
 
+/* The name of the VM in whose group @place is, or which it is; NULL: none. */
+static const char *vm_of(const config_setting_t *place)
+{
+	const char *name = NULL;
+
+	for (; place && !name; place = config_setting_parent(place)) {
+		if (config_setting_is_group(place))
+			config_setting_lookup_string(place, "name", &name);
+	}
+	return name;
+}
+
 int fgv_config_values_refuse(const struct fgv_config_reader *reader, const config_setting_t *place,
 			     const char *key, const char *format, ...)
 {
@@ -25,6 +37,13 @@ int fgv_config_values_refuse(const struct fgv_config_reader *reader, const confi
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (!*reader->file) {
+		const char *vm = vm_of(place);
+
+		snprintf(reader->why, reader->why_len, "%s%s%s%s: %s", vm ? "vm " : "",
+			 vm ? vm : "", vm ? ": " : "", key, text);
+		return -EINVAL;
+	}
 	snprintf(reader->why, reader->why_len, "%s:%u: %s: %s", file ? file : reader->file,
 		 line ? line : 1, key, text);
 	return -EINVAL;
@@ -86,6 +105,10 @@ static int read_size(const struct fgv_config_reader *reader, const struct fgv_co
 		return fgv_config_values_refuse(
 			reader, setting, key->name,
 			"must be a size: a number of bytes, or a string as \"4G\"");
+	if (key->standard == FGV_CONFIG_NO_LIMIT && !strcmp(text, "none")) {
+		*value = FGV_CONFIG_NO_LIMIT;
+		return 0;
+	}
 	if (fgv_config_text_size(text, &bytes) == -EINVAL)
 		return fgv_config_values_refuse(reader, setting, key->name,
 						"\"%s\" is not a size: digits, then K, M, G or T",

@@ -704,6 +704,50 @@ START_TEST(man_page_has_no_other_keys)
 }
 END_TEST
 
+/* Where @name stands as ".BR name ," between @from and @to. */
+static bool is_listed(const char *from, const char *to, const char *name)
+{
+	char line[64];
+	int len = snprintf(line, sizeof(line), "\n.BR %s ", name);
+	const char *at = strstr(from, line);
+
+	return at && at < to && strchr(",.;", at[len]);
+}
+
+/* The page says from when on another value of each key holds, as the table does. */
+START_TEST(man_page_of_changes)
+{
+	static const char *const heads[] = {
+		[FGV_CONFIG_AT_ONCE] = "\nKeys that hold at once:",
+		[FGV_CONFIG_LATER] = "\nKeys that hold for programs that begin from then on:",
+		[FGV_CONFIG_NO_QEMU] = "\nKeys of a VM that can change while its QEMU is not",
+	};
+	size_t count;
+	const struct fgv_config_key *keys = fgv_config_keys(&count);
+	char *page;
+
+	ck_assert_int_eq(fgv_config_text_load(FGV_TEST_MAN, &page), 0);
+	for (int when = FGV_CONFIG_AT_ONCE; when <= FGV_CONFIG_NO_QEMU; when++) {
+		const char *head = strstr(page, heads[when]), *of_vm, *end;
+
+		ck_assert_ptr_nonnull(head);
+		end = strstr(head, "\n.PP");
+		of_vm = strstr(head, "of a VM");
+		ck_assert_ptr_nonnull(end);
+		for (size_t i = 0; i < count; i++) {
+			bool is_metrics = !strncmp(keys[i].name, "metrics_", 8);
+			const char *from = keys[i].of_vm || is_metrics ? of_vm : head;
+			const char *to = keys[i].of_vm || is_metrics || of_vm > end ? end : of_vm;
+
+			ck_assert_msg(is_listed(from, to, keys[i].name) ==
+					      ((int)keys[i].when == when),
+				      "%s, under: %s", keys[i].name, heads[when]);
+		}
+	}
+	free(page);
+}
+END_TEST
+
 static void write_file(const char *path, const char *text, size_t len)
 {
 	FILE *file = fopen(path, "w");
@@ -762,6 +806,7 @@ int main(void)
 	tcase_add_test(tcase, memory_that_is_not_there);
 	tcase_add_test(tcase, man_page);
 	tcase_add_test(tcase, man_page_has_no_other_keys);
+	tcase_add_test(tcase, man_page_of_changes);
 	tcase_add_test(tcase, files);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
