@@ -272,8 +272,8 @@ static int check_reach(const struct fgv_devices *devices, const struct fgv_confi
 	return 0;
 }
 
-static int check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
-			char *why, size_t why_len)
+int fgv_devices_check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
+			     char *why, size_t why_len)
 {
 	int ret = 0;
 
@@ -311,7 +311,7 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 		snprintf(choice, choice_len, "%s", text);
 	}
 	if (!ret)
-		ret = check_memory(devices, config, why, why_len);
+		ret = fgv_devices_check_memory(devices, config, why, why_len);
 	if (!ret) {
 		ret = check_reach(devices, config, text, sizeof(text));
 		if (ret)

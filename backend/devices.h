@@ -54,6 +54,13 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 /* Stops them; no VM has a share any more, and no process a seat. */
 void fgv_devices_stop(struct fgv_devices *devices);
 
+/*
+ * Whether the devices have the memory that VMs are given, as fgv_config_check_memory(); what is given
+ * twice on purpose is a line in the log.
+ */
+int fgv_devices_check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
+			     char *why, size_t why_len);
+
 /* Whether they stand in for a GPU that was not found. */
 static inline bool fgv_devices_are_substitutes(const struct fgv_devices *devices)
 {

@@ -29,13 +29,14 @@
 #include "backend/figures.h"
 #include "backend/guard/cgroup.h"
 #include "backend/journal.h"
+#include "backend/live.h"
 #include "backend/loop.h"
 #include "backend/memwatch.h"
 #include "backend/mps/keeper.h"
 #include "backend/mps/mps.h"
 #include "backend/options.h"
 #include "backend/session.h"
-#include "backend/vm.h"
+#include "backend/vms.h"
 #include "backend/warm.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -56,9 +57,9 @@ static const char builtin_config[] = "vms = ( { name = \"default\"; } );";
 
 static struct {
 	struct fgv_config config;
+	struct fgv_live live;
 	struct fgv_devices devices;
-	struct fgv_vm *vms;
-	size_t vm_count;
+	struct fgv_vms vms;
 	int loop;
 	struct fgv_watch signals;
 	struct fgv_watch lifetime;
@@ -74,6 +75,7 @@ static struct {
 	struct fgv_watch vcpus; /* some are to be looked for */
 	struct fgv_admin admin, observers;
 	char control[PATH_MAX]; /* the administrator's socket */
+	char observe[PATH_MAX]; /* the observers', if there is one */
 	struct fgv_mps mps;
 	uint64_t ending_ns; /* not 0: since when */
 } backend;
@@ -120,10 +122,22 @@ static void reap(void)
 {
 	fgv_sessions_reap(&backend.sessions);
 	fgv_warm_reap(&backend.warm);
-	for (size_t i = 0; i < backend.vm_count; i++)
-		fgv_keeper_reap(&backend.vms[i].keeper);
+	fgv_vms_reap(&backend.vms);
 	fgv_ivshmem_reaped(&backend.ivshmem);
 	fgv_doors_reaped(&backend.doors);
+}
+
+/* What has come of it is in the log. */
+static void reload(void)
+{
+	const struct fgv_live_request request = {.by = "SIGHUP"};
+	struct fgv_plan done;
+	char why[1024];
+
+	if (backend.ending_ns)
+		return;
+	fgv_live_reload(&backend.live, &request, &done, why, sizeof(why));
+	fgv_plan_fini(&done);
 }
 
 static void signals_ready(struct fgv_watch *watch, uint32_t events)
@@ -135,7 +149,7 @@ static void signals_ready(struct fgv_watch *watch, uint32_t events)
 		if (signal.ssi_signo == SIGCHLD)
 			reap();
 		else if (signal.ssi_signo == SIGHUP)
-			fgv_warning("the configuration is read at the start only");
+			reload();
 		else
 			begin_end(strsignal((int)signal.ssi_signo));
 	}
@@ -226,10 +240,8 @@ static void end_loop(void)
 
 static void end_vms(void)
 {
-	while (backend.vm_count)
-		fgv_vm_fini(&backend.vms[--backend.vm_count]);
-	free(backend.vms);
-	fgv_cgroups_fini(&backend.cgroups, &backend.config);
+	fgv_vms_fini(&backend.vms);
+	fgv_cgroups_fini(&backend.cgroups);
 }
 
 /* Where there are no control groups the limits of each process by itself are all. */
@@ -245,44 +257,6 @@ static int start_cgroups(void)
 	return ret;
 }
 
-static int open_cgroup(struct fgv_vm *vm)
-{
-	char why[PATH_MAX + 128];
-	int fd = fgv_cgroups_open(&backend.cgroups, vm->config, fgv_vm_threads(vm->config), why,
-				  sizeof(why));
-
-	if (fd < 0) {
-		fgv_error("vm %s: its control group: %s", vm->config->name, why);
-		return fd;
-	}
-	vm->cgroup_fd = fd;
-	return 0;
-}
-
-static int start_vms(void)
-{
-	const struct fgv_config *config = &backend.config;
-	int ret = start_cgroups();
-
-	if (ret)
-		return ret;
-	backend.vms = calloc(config->vm_count, sizeof(*backend.vms));
-	if (!backend.vms)
-		return -ENOMEM;
-	for (size_t i = 0; i < config->vm_count && !ret; i++) {
-		const struct fgv_config_vm *vm = &config->vms[i];
-
-		ret = fgv_vm_init(&backend.vms[i], vm, &backend.devices);
-		if (ret)
-			break;
-		backend.vm_count++;
-		ret = open_cgroup(&backend.vms[i]);
-	}
-	if (ret)
-		end_vms();
-	return ret;
-}
-
 /* For later programs, which a private daemon does not have. */
 static void have_nothing_ready(void)
 {
@@ -291,18 +265,43 @@ static void have_nothing_ready(void)
 		backend.config.vms[i].images_bytes = 0;
 }
 
+/* Where settings are kept: beside a socket that was chosen for this run; NULL: they are not. */
+static const char *choose_settings(const struct fgv_backend_options *options, char *path, size_t len)
+{
+	if (options->private_fd >= 0)
+		return NULL;
+	if (!options->socket)
+		return backend.config.settings;
+	snprintf(path, len, "%s.settings", options->socket);
+	return path;
+}
+
+static int read_config(const struct fgv_backend_options *options, char *why, size_t why_len)
+{
+	char kept[PATH_MAX];
+	int ret;
+
+	if (options->config_path)
+		ret = fgv_config_load(&backend.config, options->config_path, why, why_len);
+	else
+		ret = fgv_config_parse(&backend.config, builtin_config, "built-in", why, why_len);
+	if (ret)
+		return ret;
+	ret = fgv_live_init(&backend.live, &backend.config,
+			    options->private_fd < 0 ? options->config_path : NULL,
+			    choose_settings(options, kept, sizeof(kept)), why, why_len);
+	if (ret)
+		fgv_config_fini(&backend.config);
+	return ret;
+}
+
 /* Reads the configuration and finds the devices. Its errors speak for themselves. */
 static int start_config(const struct fgv_backend_options *options)
 {
 	char why[1024], choice[512];
 	bool is_news;
-	int ret;
+	int ret = read_config(options, why, sizeof(why));
 
-	if (options->config_path)
-		ret = fgv_config_load(&backend.config, options->config_path, why, sizeof(why));
-	else
-		ret = fgv_config_parse(&backend.config, builtin_config, "built-in", why,
-				       sizeof(why));
 	if (ret) {
 		fgv_error("%s", why);
 		return ret;
@@ -316,6 +315,7 @@ static int start_config(const struct fgv_backend_options *options)
 	}
 	if (ret) {
 		fgv_error("%s", why);
+		fgv_live_fini(&backend.live);
 		fgv_config_fini(&backend.config);
 		return ret;
 	}
@@ -334,6 +334,7 @@ static int start_config(const struct fgv_backend_options *options)
 static void end_config(void)
 {
 	fgv_devices_fini(&backend.devices);
+	fgv_live_fini(&backend.live);
 	fgv_config_fini(&backend.config);
 }
 
@@ -343,8 +344,8 @@ static int start_admin(char *why, size_t why_len)
 		.devices = &backend.devices,
 		.sessions = &backend.sessions,
 		.warm = &backend.warm,
-		.vms = backend.vms,
-		.vm_count = backend.vm_count,
+		.vms = &backend.vms,
+		.live = &backend.live,
 	};
 
 	int ret = fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why,
@@ -352,11 +353,44 @@ static int start_admin(char *why, size_t why_len)
 
 	if (ret)
 		return ret;
-	ret = fgv_admin_init_observers(&backend.observers, backend.loop, backend.config.observe,
+	if (backend.config.observe)
+		snprintf(backend.observe, sizeof(backend.observe), "%s", backend.config.observe);
+	ret = fgv_admin_init_observers(&backend.observers, backend.loop,
+				       backend.config.observe ? backend.observe : NULL,
 				       backend.config.observe_user, &scope, why, why_len);
 	if (ret)
 		fgv_admin_fini(&backend.admin);
 	return ret;
+}
+
+/* Of QEMU's two sockets that a VM has. */
+static int open_guest(const struct fgv_config_vm *vm, char *why, size_t why_len)
+{
+	int ret = fgv_ivshmem_open(&backend.ivshmem, vm->ivshmem, vm->ivshmem_user, why, why_len);
+
+	return ret ? ret
+		   : fgv_qmp_open(&backend.qmp, vm->ivshmem, vm->ivshmem_user, why, why_len);
+}
+
+static void settle_guests(void)
+{
+	fgv_ivshmem_settle(&backend.ivshmem);
+	fgv_qmp_settle(&backend.qmp);
+}
+
+static int start_vms(char *why, size_t why_len)
+{
+	const struct fgv_live_parts parts = {
+		.config = &backend.config,
+		.devices = &backend.devices,
+		.vms = &backend.vms,
+		.sessions = &backend.sessions,
+		.warm = &backend.warm,
+		.doors = &backend.doors,
+		.guests = {.open = open_guest, .settle = settle_guests},
+	};
+
+	return fgv_live_start(&backend.live, &parts, why, why_len);
 }
 
 static int start_service(const char *socket)
@@ -370,23 +404,21 @@ static int start_service(const char *socket)
 					backend.loop, why, sizeof(why));
 	if (ret)
 		goto say_why;
-	ret = fgv_doors_init(&backend.doors, backend.loop, socket, &backend.sessions, backend.vms,
-			     backend.vm_count, why, sizeof(why));
+	ret = fgv_doors_init(&backend.doors, backend.loop, socket, &backend.sessions, &backend.vms,
+			     why, sizeof(why));
 	if (ret)
 		goto say_why;
-	ret = fgv_ivshmem_init(&backend.ivshmem, backend.loop, &backend.sessions, backend.vms,
-			       backend.vm_count, why, sizeof(why));
+	ret = fgv_ivshmem_init(&backend.ivshmem, backend.loop, &backend.sessions, &backend.vms, why,
+			       sizeof(why));
 	if (ret)
 		goto fini_doors;
-	ret = fgv_qmp_init(&backend.qmp, backend.loop, backend.config.cosched, backend.vms,
-			   backend.vm_count, why, sizeof(why));
-	if (ret)
-		goto fini_ivshmem;
-	ret = start_admin(why, sizeof(why));
+	fgv_qmp_init(&backend.qmp, backend.loop, backend.config.cosched, &backend.vms);
+	ret = start_vms(why, sizeof(why));
+	if (!ret)
+		ret = start_admin(why, sizeof(why));
 	if (!ret)
 		return 0;
 	fgv_qmp_fini(&backend.qmp);
-fini_ivshmem:
 	fgv_ivshmem_fini(&backend.ivshmem);
 fini_doors:
 	fgv_doors_fini(&backend.doors);
@@ -442,8 +474,8 @@ static void say_ready(int fd, const char *socket)
 	for (size_t i = 0; i < backend.devices.count; i++)
 		len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s", i ? ", " : "",
 					backend.devices.list[i].name);
-	fgv_info("VMs: %zu; on %s; listening at %s", backend.vm_count, line, socket);
-	sd_notifyf(false, "READY=1\nSTATUS=VMs: %zu; on %s", backend.vm_count, line);
+	fgv_info("VMs: %zu; on %s; listening at %s", backend.vms.count, line, socket);
+	sd_notifyf(false, "READY=1\nSTATUS=VMs: %zu; on %s", backend.vms.count, line);
 	if (fd < 0)
 		return;
 	line[len++] = '\n';
@@ -541,11 +573,10 @@ static int run(const struct fgv_backend_options *options)
 		fgv_error("can't start scheduling: %s", strerror(-ret));
 		return ret;
 	}
-	ret = start_vms();
-	if (ret) {
-		fgv_error("can't set up the VMs: %s", strerror(-ret));
+	fgv_vms_init(&backend.vms, &backend.cgroups);
+	ret = start_cgroups();
+	if (ret)
 		goto stop_devices;
-	}
 	ret = start_loop(options);
 	if (ret) {
 		fgv_error("can't start: %s", strerror(-ret));
@@ -557,7 +588,7 @@ static int run(const struct fgv_backend_options *options)
 	start_journal(options, socket);
 	backend.sessions.mps = &backend.mps;
 	fgv_memwatch_init(&backend.memwatch, &backend.config, &backend.devices, &backend.sessions,
-			  backend.vms, backend.vm_count);
+			  &backend.vms);
 	fgv_figures_init(&backend.figures, backend.memwatch.nvml);
 	backend.sessions.figures = &backend.figures;
 	ret = start_mps(socket);

@@ -188,8 +188,9 @@ static bool is_device_watched(const struct fgv_memwatch *watch, unsigned device)
 	if (!watch->devices->list[device].context_bytes &&
 	    fgv_warm_ready(watch->sessions->warm, device))
 		return true;
-	for (size_t i = 0; i < watch->vm_count; i++) {
-		if (fgv_vm_share_of(&watch->vms[i], device) && is_watched(&watch->vms[i]))
+	for (size_t i = 0; i < watch->vms->count; i++) {
+		if (fgv_vm_share_of(watch->vms->list[i], device) &&
+		    is_watched(watch->vms->list[i]))
 			return true;
 	}
 	return false;
@@ -219,8 +220,8 @@ static void look(struct fgv_memwatch *watch)
 		if (count <= 0)
 			continue;
 		measure_context(watch, device, watch->uses, count);
-		for (size_t i = 0; i < watch->vm_count; i++) {
-			const struct fgv_vm *vm = &watch->vms[i];
+		for (size_t i = 0; i < watch->vms->count; i++) {
+			const struct fgv_vm *vm = watch->vms->list[i];
 
 			const struct fgv_share *share = fgv_vm_share_of(vm, device);
 
@@ -245,7 +246,7 @@ static bool is_any_of_nvidia(const struct fgv_devices *devices)
 
 void fgv_memwatch_init(struct fgv_memwatch *watch, const struct fgv_config *config,
 		       struct fgv_devices *devices, struct fgv_sessions *sessions,
-		       const struct fgv_vm *vms, size_t vm_count)
+		       const struct fgv_vms *vms)
 {
 	char why[256];
 
@@ -254,7 +255,6 @@ void fgv_memwatch_init(struct fgv_memwatch *watch, const struct fgv_config *conf
 		.devices = devices,
 		.sessions = sessions,
 		.vms = vms,
-		.vm_count = vm_count,
 	};
 	if (!is_any_of_nvidia(devices))
 		return;
@@ -282,8 +282,8 @@ static uint64_t pause_ns(const struct fgv_memwatch *watch)
 {
 	if (watch->suspect_count)
 		return LOOK_NEAR_NS;
-	for (size_t i = 0; i < watch->vm_count; i++) {
-		if (is_watched(&watch->vms[i]) && is_near_quota(&watch->vms[i]))
+	for (size_t i = 0; i < watch->vms->count; i++) {
+		if (is_watched(watch->vms->list[i]) && is_near_quota(watch->vms->list[i]))
 			return LOOK_NEAR_NS;
 	}
 	return LOOK_NS;

@@ -17,6 +17,7 @@
 #include "backend/devices.h"
 #include "backend/nvml.h"
 #include "backend/session.h"
+#include "backend/vms.h"
 
 /*
  * What a process may have beyond its charge and its context: memory that it has freed and the
@@ -50,8 +51,7 @@ struct fgv_memwatch {
 	const struct fgv_config *config;
 	struct fgv_devices *devices;
 	struct fgv_sessions *sessions;
-	const struct fgv_vm *vms;
-	size_t vm_count;
+	const struct fgv_vms *vms;
 	struct fgv_nvml *nvml; /* NULL: there is none, and nothing is watched */
 	uint64_t looked_ns;
 	bool is_silent[FGV_GPU_DEVICES_MAX];	  /* it was said that NVML does not answer */
@@ -66,7 +66,7 @@ struct fgv_memwatch {
  */
 void fgv_memwatch_init(struct fgv_memwatch *watch, const struct fgv_config *config,
 		       struct fgv_devices *devices, struct fgv_sessions *sessions,
-		       const struct fgv_vm *vms, size_t vm_count);
+		       const struct fgv_vms *vms);
 void fgv_memwatch_fini(struct fgv_memwatch *watch);
 
 /* When fgv_memwatch_tick() is to be called again; 0: there is nothing to watch. */

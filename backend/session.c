@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "backend/fds.h"
@@ -120,6 +121,12 @@ bool fgv_sessions_must_wait(struct fgv_sessions *sessions, struct fgv_vm *vm)
 {
 	fgv_sessions_look_at_connections(sessions, vm);
 	return fgv_vm_is_full(vm) && fgv_vm_has_ending(vm);
+}
+
+unsigned fgv_sessions_programs(struct fgv_sessions *sessions, const struct fgv_vm *vm)
+{
+	fgv_sessions_look_at_connections(sessions, vm);
+	return (unsigned)__builtin_popcountll(vm->taken & ~vm->ending);
 }
 
 /* --- What its process says ------------------------------------------------- */
@@ -382,6 +389,31 @@ void fgv_sessions_end(struct fgv_sessions *sessions, const char *why)
 
 	LIST_FOREACH(session, &sessions->list, link)
 		fgv_session_end(session, why);
+}
+
+void fgv_sessions_end_vm(struct fgv_sessions *sessions, const struct fgv_vm *vm, const char *why)
+{
+	struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->vm == vm)
+			fgv_session_end(session, why);
+	}
+}
+
+void fgv_sessions_limit_threads(struct fgv_sessions *sessions, const struct fgv_vm *vm)
+{
+	uint64_t threads = fgv_vm_threads(vm->config);
+	const struct rlimit limit = {.rlim_cur = threads, .rlim_max = threads};
+	const struct fgv_session *session;
+
+	/* The user's threads are counted together; without a user of its own there is no limit. */
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->vm == vm && vm->config->uid && !geteuid() &&
+		    prlimit(session->pid, RLIMIT_NPROC, &limit, NULL))
+			fgv_warning("%s: can't be given more threads: %s", session->label,
+				    strerror(errno));
+	}
 }
 
 /* When it is killed if it has not ended by then; 0: it is not, or has been. */

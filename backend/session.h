@@ -70,6 +70,9 @@ int fgv_sessions_init(struct fgv_sessions *sessions, const struct fgv_config *co
  */
 bool fgv_sessions_must_wait(struct fgv_sessions *sessions, struct fgv_vm *vm);
 
+/* How many programs @vm has: sessions that are ending are none. */
+unsigned fgv_sessions_programs(struct fgv_sessions *sessions, const struct fgv_vm *vm);
+
 /*
  * Whether a program of @vm that needs @need can't be placed for now, but could be when others have
  * ended or given memory back. How long it may wait for that is a key of the VM's.
@@ -102,6 +105,7 @@ void fgv_sessions_tick(struct fgv_sessions *sessions);
  */
 void fgv_session_end(struct fgv_session *session, const char *why);
 void fgv_sessions_end(struct fgv_sessions *sessions, const char *why);
+void fgv_sessions_end_vm(struct fgv_sessions *sessions, const struct fgv_vm *vm, const char *why);
 void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 
 /* Ends session @number at once, and logs why; nothing where it has ended, or was told before. */
@@ -109,6 +113,9 @@ void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const cha
 
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
+
+/* The processes of @vm's sessions may have as many threads as its configuration gives them now. */
+void fgv_sessions_limit_threads(struct fgv_sessions *sessions, const struct fgv_vm *vm);
 
 /* Looks for the vCPUs that are to be favoured (cosched.h). When its bell has rung. */
 void fgv_sessions_find_vcpus(struct fgv_sessions *sessions);

@@ -67,11 +67,6 @@ static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 {
 	const struct fgv_device *device = share->device;
 	uint32_t weight = (uint32_t)config->weight;
-	const struct fgv_sched_shares shares = {
-		.request = (uint32_t)config->request,
-		.limit = (uint32_t)config->limit,
-		.bound_ns = config->slo_ns,
-	};
 	int ret = fgv_gpusched_attach_vgpu(device->sched, weight, &share->vgpu);
 
 	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
@@ -79,8 +74,6 @@ static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 			ret = fgv_gpusched_attach_vgpu(device->copying[i], weight,
 						       &share->copying[i]);
 	}
-	if (!ret)
-		ret = fgv_share_set_shares(share, &shares);
 	if (!ret)
 		ret = fgv_share_set_priority(share, (uint32_t)config->priority);
 	if (ret)
@@ -222,6 +215,12 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->sliced, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->parts, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->left_whole, 0, __ATOMIC_RELAXED);
+}
+
+/* Pairs with the load in fgv_quota's quota_bytes(). */
+void fgv_share_set_memory(struct fgv_share *share, uint64_t bytes)
+{
+	__atomic_store_n(&share->allowance->memory_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's sum_use(). */

@@ -25,7 +25,11 @@ struct fgv_share {
 	int accounts_read_fd; /* by which they can only be read */
 };
 
-/* @device stays, and its schedulers run. A negative errno where memory is short. */
+/*
+ * @device stays, and its schedulers run, and take it with its weight, but promise it nothing: that
+ * promises are kept beside those to others is for the caller to see to. A negative errno where
+ * memory is short.
+ */
 int fgv_share_init(struct fgv_share *share, const struct fgv_config_vm *config, unsigned number,
 		   const struct fgv_device *device);
 void fgv_share_fini(struct fgv_share *share);
@@ -34,6 +38,9 @@ void fgv_share_fini(struct fgv_share *share);
 int fgv_share_set_weight(struct fgv_share *share, uint32_t weight);
 int fgv_share_set_shares(struct fgv_share *share, const struct fgv_sched_shares *shares);
 int fgv_share_set_priority(struct fgv_share *share, uint32_t priority);
+
+/* The quota, for the next allocation. */
+void fgv_share_set_memory(struct fgv_share *share, uint64_t bytes);
 
 /* What of engine number @i that copies has been used; false: not granted by itself. */
 bool fgv_share_copying_stats(const struct fgv_share *share, unsigned i,

@@ -106,17 +106,19 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct fgv_connection *
 /* At a VM's own socket: whoever got there is in that VM, and in no other. */
 static struct fgv_vm *find_own_vm(const struct fgv_transport *transport, const char *name)
 {
-	return !*name || !strcmp(transport->only->config->name, name) ? transport->only : NULL;
+	struct fgv_vm *only = transport->only;
+
+	return only && (!*name || !strcmp(only->config->name, name)) ? only : NULL;
 }
 
 /* The VM called @name, or with no name the first one, that @peer may use; NULL: there is none. */
 static struct fgv_vm *find_vm(const struct fgv_transport *transport, const char *name,
 			      const struct fgv_peer *peer)
 {
-	if (transport->only)
+	if (transport->is_own)
 		return find_own_vm(transport, name);
-	for (size_t i = 0; i < transport->vm_count; i++) {
-		struct fgv_vm *vm = &transport->vms[i];
+	for (size_t i = 0; i < transport->vms->count; i++) {
+		struct fgv_vm *vm = transport->vms->list[i];
 
 		if ((!*name || !strcmp(vm->config->name, name)) && fgv_vm_admits(vm, peer))
 			return vm;
@@ -131,7 +133,7 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		.fd = connection->watch.fd,
 		.uid = connection->peer.uid,
 		.pid = connection->peer.pid,
-		.is_user = !connection->transport->only,
+		.is_user = !connection->transport->is_own,
 		.guest_pid = hello->pid,
 		.priority = hello->priority,
 		.need = hello->need,
@@ -237,7 +239,7 @@ static void refuse_user(struct fgv_connection *connection, const char *name)
 				  : ": as which user it runs in its container says nothing here; "
 				    "a container is let in by its VM's own socket";
 
-	if (connection->transport->only)
+	if (connection->transport->is_own)
 		refuse(connection, CUDA_ERROR_NOT_PERMITTED,
 		       "this socket leads to one VM, which is not called \"%s\"", name);
 	else if (*name)
@@ -417,22 +419,21 @@ static void make_folder(const char *path)
 	free(copy);
 }
 
-int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
-		       struct fgv_vm *only, struct fgv_sessions *sessions, struct fgv_vm *vms,
-		       size_t vm_count, char *why, size_t why_len)
+int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path, bool is_own,
+		       struct fgv_sessions *sessions, const struct fgv_vms *vms, char *why,
+		       size_t why_len)
 {
 	int fd, ret;
 
 	*transport = (struct fgv_transport){
 		.watch = {.ready = connection_ready},
 		.loop = loop,
-		.only = only,
+		.is_own = is_own,
 		.sessions = sessions,
 		.vms = vms,
-		.vm_count = vm_count,
-		.path = path,
 	};
-	if (only)
+	snprintf(transport->path, sizeof(transport->path), "%s", path);
+	if (is_own)
 		make_folder(path);
 	TAILQ_INIT(&transport->unfinished);
 	TAILQ_INIT(&transport->waiting);
@@ -444,10 +445,25 @@ int fgv_transport_init(struct fgv_transport *transport, int loop, const char *pa
 	if (ret) {
 		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
 		fgv_listener_close(fd, path, &transport->socket_file);
-	} else if (only) {
-		check_folder(transport);
 	}
 	return ret;
+}
+
+void fgv_transport_lead(struct fgv_transport *transport, struct fgv_vm *owner)
+{
+	struct fgv_connection *connection, *after;
+
+	if (owner && owner != transport->only) {
+		transport->only = owner;
+		check_folder(transport);
+	}
+	for (connection = TAILQ_FIRST(&transport->waiting); connection; connection = after) {
+		after = TAILQ_NEXT(connection, link);
+		if (!fgv_vms_has(transport->vms, connection->vm))
+			refuse(connection, CUDA_ERROR_DEVICE_UNAVAILABLE,
+			       "the host's administrator has removed VM %s",
+			       connection->vm->config->name);
+	}
 }
 
 void fgv_transport_fini(struct fgv_transport *transport)

@@ -14,8 +14,10 @@
 
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include "backend/loop.h"
 #include "backend/session.h"
+#include "backend/vms.h"
 #include "common/log.h"
 
 #define FGV_HELLO_TIMEOUT_MS	5000
@@ -29,12 +31,12 @@ TAILQ_HEAD(fgv_connections, fgv_connection);
 struct fgv_transport {
 	struct fgv_watch watch; /* the listening socket; first, so that its address is ours */
 	int loop;
-	struct fgv_vm *only; /* whose socket it is; NULL: everybody's */
+	bool is_own;	     /* a VM's, else everybody's */
+	struct fgv_vm *only; /* which VM's; NULL: none's yet */
 	struct fgv_sessions *sessions;
-	struct fgv_vm *vms;
-	size_t vm_count;
+	const struct fgv_vms *vms;
 
-	const char *path;
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct stat socket_file; /* as it was made, to remove that one only */
 
 	struct fgv_connections unfinished; /* oldest first */
@@ -50,14 +52,20 @@ struct fgv_transport {
 };
 
 /*
- * Listens at @path, which lives as long as @transport, for sessions of @vms; or of @only, whose
- * own socket it is then: whoever gets to connect there is in that VM. A stale
+ * Listens at @path for sessions of @vms; or if it is a VM's own, for those of the one that it is
+ * told to lead to: whoever gets to connect there is in that VM. A stale
  * socket file is replaced; -EADDRINUSE where a daemon answers there. On failure a
  * negative errno, and @why says what is wrong.
  */
-int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path,
-		       struct fgv_vm *only, struct fgv_sessions *sessions, struct fgv_vm *vms,
-		       size_t vm_count, char *why, size_t why_len);
+int fgv_transport_init(struct fgv_transport *transport, int loop, const char *path, bool is_own,
+		       struct fgv_sessions *sessions, const struct fgv_vms *vms, char *why,
+		       size_t why_len);
+
+/*
+ * The configuration has changed. One that is a VM's own is @owner's; what waits for a VM that is no
+ * more is refused.
+ */
+void fgv_transport_lead(struct fgv_transport *transport, struct fgv_vm *owner);
 
 /* Ends what is unfinished, closes the socket and removes its file. */
 void fgv_transport_fini(struct fgv_transport *transport);

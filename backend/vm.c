@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 /* Of one vGPU process, beside those that are counted by processors. */
 #define THREADS_MAX 64
@@ -34,9 +33,12 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_devices *devices)
 {
 	size_t count = fgv_config_device_count(config, devices->count);
-	int ret = 0;
+	int ret;
 
-	*vm = (struct fgv_vm){.config = config, .cgroup_fd = -1};
+	*vm = (struct fgv_vm){.config = &vm->copy, .cgroup_fd = -1};
+	ret = fgv_config_copy_vm(&vm->copy, config);
+	if (ret)
+		return ret;
 	fill_keeper(&vm->keeper.setup, config);
 	while (vm->share_count < count && !ret) {
 		unsigned number = config->devices.list[vm->share_count];
@@ -46,16 +48,14 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		vm->share_count += !ret;
 	}
 	if (ret)
-		fini_shares(vm);
+		fgv_vm_fini(vm);
 	return ret;
 }
 
 void fgv_vm_fini(struct fgv_vm *vm)
 {
-	fgv_keeper_end(&vm->keeper);
-	if (vm->cgroup_fd >= 0)
-		close(vm->cgroup_fd);
 	fini_shares(vm);
+	fgv_config_free_vm(&vm->copy);
 }
 
 const struct fgv_share *fgv_vm_share_of(const struct fgv_vm *vm, unsigned device)
@@ -102,6 +102,28 @@ int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares)
 	return ret;
 }
 
+static bool is_same_keeper(const struct fgv_keeper_setup *a, const struct fgv_keeper_setup *b)
+{
+	return a->bytes == b->bytes && a->data_bytes == b->data_bytes && a->threads == b->threads;
+}
+
+void fgv_vm_take_config(struct fgv_vm *vm, struct fgv_config_vm *config)
+{
+	struct fgv_keeper_setup setup;
+
+	fgv_config_free_vm(&vm->copy);
+	vm->copy = *config;
+	*config = (struct fgv_config_vm){0};
+	for (unsigned i = 0; i < vm->share_count; i++)
+		fgv_share_set_memory(&vm->shares[i], vm->copy.memory_bytes);
+	fill_keeper(&setup, &vm->copy);
+	if (is_same_keeper(&setup, &vm->keeper.setup))
+		return;
+	/* It has its setup from its start, and is started again by the next one to want it. */
+	fgv_keeper_end(&vm->keeper);
+	vm->keeper.setup = setup;
+}
+
 bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer)
 {
 	const struct fgv_config_users *users = &vm->config->users;
@@ -141,7 +163,17 @@ int fgv_vm_take_account(struct fgv_vm *vm)
 
 bool fgv_vm_is_full(const struct fgv_vm *vm)
 {
-	return (uint64_t)__builtin_popcountll(vm->taken) >= vm->config->sessions;
+	return fgv_vm_sessions(vm) >= vm->config->sessions;
+}
+
+bool fgv_vm_is_empty(const struct fgv_vm *vm)
+{
+	return !vm->taken;
+}
+
+unsigned fgv_vm_sessions(const struct fgv_vm *vm)
+{
+	return (unsigned)__builtin_popcountll(vm->taken);
 }
 
 /* The VM's other sessions look at it when they are short of memory. */
@@ -176,7 +208,7 @@ void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_accoun
 void fgv_vm_usage(const struct fgv_vm *vm, struct fgv_account *sum)
 {
 	*sum = vm->gone;
-	for (unsigned i = 0; i < vm->config->sessions; i++) {
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
 		struct fgv_account account;
 
 		if (!(vm->taken & UINT64_C(1) << i))
@@ -190,7 +222,7 @@ uint64_t fgv_vm_memory_on(const struct fgv_vm *vm, const struct fgv_share *share
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < vm->config->sessions; i++) {
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++) {
 		struct fgv_account account;
 
 		if (!(vm->taken & UINT64_C(1) << i))

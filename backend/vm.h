@@ -6,6 +6,7 @@
 #ifndef FGV_BACKEND_VM_H
 #define FGV_BACKEND_VM_H
 
+#include <sys/queue.h>
 #include "backend/config/config.h"
 #include "backend/devices.h"
 #include "backend/guard/peer.h"
@@ -15,7 +16,9 @@
 #include "backend/sched/gpusched.h"
 
 struct fgv_vm {
-	const struct fgv_config_vm *config;
+	LIST_ENTRY(fgv_vm) link;	    /* of those that leave (vms.h) */
+	const struct fgv_config_vm *config; /* its own */
+	struct fgv_config_vm copy;
 	struct fgv_share shares[FGV_GPU_DEVICES_MAX]; /* in the order of its list */
 	unsigned share_count;			      /* at least one */
 	int cgroup_fd;				      /* as of fgv_cgroups_open(); -1 until then */
@@ -29,11 +32,12 @@ struct fgv_vm {
 };
 
 /*
- * @config and @devices stay as long as @vm; the devices' schedulers run. A negative errno where
- * memory is short.
+ * @devices stay as long as @vm; their schedulers run, and promise it nothing yet, as of
+ * fgv_share_init(). Of @config it has a copy. A negative errno where memory is short.
  */
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 		const struct fgv_devices *devices);
+/* It has no session, no keeper and no control group any more. */
 void fgv_vm_fini(struct fgv_vm *vm);
 
 /* Its share of GPU number @device; NULL: it has none. */
@@ -44,6 +48,12 @@ int fgv_vm_set_weight(struct fgv_vm *vm, uint32_t weight);
 int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares);
 int fgv_vm_set_priority(struct fgv_vm *vm, uint32_t priority);
 
+/*
+ * Takes @config over, as a change of its VM: from now on it is its own. What the schedulers and
+ * control groups have of it is for the caller to change.
+ */
+void fgv_vm_take_config(struct fgv_vm *vm, struct fgv_config_vm *config);
+
 /* Whether @peer may use @vm: one of its users, or the daemon's own. */
 bool fgv_vm_admits(const struct fgv_vm *vm, const struct fgv_peer *peer);
 
@@ -53,8 +63,10 @@ uint64_t fgv_vm_threads(const struct fgv_config_vm *config);
 /* The number of a free account for a new session; -EUSERS where there are too many. */
 int fgv_vm_take_account(struct fgv_vm *vm);
 
-/* Whether all accounts are taken. */
+/* Whether all accounts are taken; whether none is; and how many are. */
 bool fgv_vm_is_full(const struct fgv_vm *vm);
+bool fgv_vm_is_empty(const struct fgv_vm *vm);
+unsigned fgv_vm_sessions(const struct fgv_vm *vm);
 
 /* The program of the session with @account has gone; and whether that is so for any. */
 void fgv_vm_set_ending(struct fgv_vm *vm, unsigned account);

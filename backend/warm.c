@@ -381,32 +381,48 @@ static int find_vgpu(char *path, size_t len)
 }
 
 /* Where sessions of @vm may begin. */
-static void plan_for(struct fgv_warm *warm, const struct fgv_config_vm *vm, uint64_t now_ns)
+static void plan_for(struct fgv_warm *warm, const struct fgv_config_vm *vm)
 {
 	size_t count = fgv_config_device_count(vm, warm->devices->count);
 
 	if (!fgv_config_places(vm))
 		count = 1;
 	for (size_t i = 0; i < count; i++)
-		fgv_warm_plan_init(&warm->plans[vm->devices.list[i]], (unsigned)warm->config->warm,
-				   now_ns);
+		warm->plans[vm->devices.list[i]].wanted = (unsigned)warm->config->warm;
 }
 
 int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
 		  const struct fgv_devices *devices, const struct fgv_mps *mps, int loop, char *why,
 		  size_t why_len)
 {
-	uint64_t now_ns = fgv_now_ns();
 	int ret;
 
 	*warm = (struct fgv_warm){.config = config, .devices = devices, .mps = mps, .loop = loop};
 	LIST_INIT(&warm->list);
-	for (size_t i = 0; i < config->vm_count; i++)
-		plan_for(warm, &config->vms[i], now_ns);
+	for (size_t i = 0; i < FGV_GPU_DEVICES_MAX; i++)
+		fgv_warm_plan_init(&warm->plans[i], 0, fgv_now_ns());
+	fgv_warm_configure(warm);
 	ret = find_vgpu(warm->vgpu_path, sizeof(warm->vgpu_path));
 	if (ret)
 		snprintf(why, why_len, "%s: %s", warm->vgpu_path, strerror(-ret));
 	return ret;
+}
+
+void fgv_warm_configure(struct fgv_warm *warm)
+{
+	const struct fgv_config *config = warm->config;
+	struct fgv_warm_process *process;
+
+	for (size_t i = 0; i < FGV_GPU_DEVICES_MAX; i++)
+		warm->plans[i].wanted = 0;
+	for (size_t i = 0; i < config->vm_count; i++)
+		plan_for(warm, &config->vms[i]);
+	LIST_FOREACH(process, &warm->list, link) {
+		const struct fgv_warm_plan *plan = &warm->plans[process->device];
+
+		if (plan->ready + plan->opening > plan->wanted)
+			drop(process);
+	}
 }
 
 static bool keeps(const struct fgv_warm *warm)

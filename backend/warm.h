@@ -43,6 +43,12 @@ int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
 		  size_t why_len);
 
 /*
+ * As many are kept from now on as the configuration says, for the devices that it uses: it has
+ * changed.
+ */
+void fgv_warm_configure(struct fgv_warm *warm);
+
+/*
  * Sends @setup with its descriptors to the process that is nearest to ready for @device, which
  * from now on is the session's: *@pid is to be reaped, the end of *@control_fd ends it. 0 or
  * a negative errno.

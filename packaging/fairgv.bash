@@ -9,7 +9,7 @@ _fairgv_options() {
 	fairgv-vm) echo "--config= --print --libvirt $common" ;;
 	fairgv-region) echo "--json --calls= $common" ;;
 	fairgv-sim) echo "--json --csv --svg= --seed= --seconds= $common" ;;
-	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= $common" ;;
+	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= --save --end $common" ;;
 	fairgv-metrics) echo "--config= $common" ;;
 	fairgv-backend) echo "--config= --socket= --check --ready-fd= --private= $common" ;;
 	esac
@@ -28,9 +28,9 @@ _fairgv_column() {
 # What may follow on fairgvctl's command $1.
 _fairgv_ctl_words() {
 	case $1 in
-	"") echo "list stat set end top metrics doctor cdi" ;;
+	"") echo "list stat set end reload top metrics doctor cdi" ;;
 	stat) _fairgv_column 2 1 ;;
-	set) _fairgv_column 2 1 | sed 's/$/ weight= priority= request= limit= slo=/' ;;
+	set) _fairgv_column 2 1 | sed 's/$/ weight= priority= memory= users= sessions= request= limit= slo=/' ;;
 	end) _fairgv_column 3 2 ;;
 	esac
 }

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "backend/fds.h"
 #include "backend/listener.h"
@@ -47,8 +48,11 @@ struct qemu {
 
 struct fgv_ivshmem_server {
 	struct fgv_watch watch; /* the listening socket; first */
+	LIST_ENTRY(fgv_ivshmem_server) link;
 	struct fgv_ivshmem *ivshmem;
-	struct fgv_vm *vm;
+	struct fgv_vm *vm; /* NULL: not settled */
+	uid_t uid;	   /* whose the file is */
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct stat socket_file;
 	struct qemu *qemu; /* NULL: none */
 	uint64_t accept_again_ns;
@@ -279,76 +283,140 @@ static void connection_ready(struct fgv_watch *watch, uint32_t events)
 	}
 }
 
-static int listen_for(struct fgv_ivshmem *ivshmem, struct fgv_vm *vm, char *why, size_t why_len)
+/* The file's owner, and nobody else, may connect; -EPERM where the daemon is not root. */
+static int give_to(struct fgv_ivshmem_server *server, uid_t uid, char *why, size_t why_len)
 {
-	struct fgv_ivshmem_server *server = &ivshmem->servers[ivshmem->count];
-	const char *path = vm->config->ivshmem;
 	int ret;
 
-	*server = (struct fgv_ivshmem_server){
-		.watch = {.ready = connection_ready},
-		.ivshmem = ivshmem,
-		.vm = vm,
-	};
-	ret = fgv_listener_open(path, SOCK_STREAM, 0600, &server->socket_file, why, why_len);
+	if (server->uid == uid)
+		return 0;
+	ret = chown(server->path, uid, (gid_t)-1) ? -errno : 0;
+	if (ret)
+		snprintf(why, why_len, "%s: can't be user %u's: %s", server->path, (unsigned)uid,
+			 strerror(-ret));
+	else
+		server->uid = uid;
+	return ret;
+}
+
+static int listen_at(struct fgv_ivshmem_server *server, char *why, size_t why_len)
+{
+	int ret = fgv_listener_open(server->path, SOCK_STREAM, 0600, &server->socket_file, why,
+				    why_len);
+
 	if (ret < 0)
 		return ret;
 	server->watch.fd = ret;
-	ret = 0;
-	if (vm->config->ivshmem_user != geteuid() &&
-	    chown(path, vm->config->ivshmem_user, (gid_t)-1))
-		ret = -errno;
-	if (!ret)
-		ret = fgv_loop_add(ivshmem->loop, &server->watch, EPOLLIN);
+	server->uid = geteuid();
+	ret = fgv_loop_add(server->ivshmem->loop, &server->watch, EPOLLIN);
 	if (ret) {
-		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
-		fgv_listener_close(server->watch.fd, path, &server->socket_file);
-		return ret;
+		snprintf(why, why_len, "%s: %s", server->path, strerror(-ret));
+		fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
 	}
-	ivshmem->count++;
-	return 0;
+	return ret;
+}
+
+static void take_away(struct fgv_ivshmem_server *server, const char *why)
+{
+	if (server->qemu)
+		drop(server->qemu, why);
+	fgv_loop_remove(server->ivshmem->loop, &server->watch);
+	fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
+	LIST_REMOVE(server, link);
+	free(server);
 }
 
 /* --- All of them ------------------------------------------------------------- */
 
 int fgv_ivshmem_init(struct fgv_ivshmem *ivshmem, int loop, struct fgv_sessions *sessions,
-		     struct fgv_vm *vms, size_t vm_count, char *why, size_t why_len)
+		     const struct fgv_vms *vms, char *why, size_t why_len)
 {
 	int ret;
 
-	*ivshmem = (struct fgv_ivshmem){
-		.loop = loop,
-		.sessions = sessions,
-		.servers = calloc(vm_count, sizeof(*ivshmem->servers)),
-	};
-	ret = ivshmem->servers ? fgv_bell_init(&ivshmem->bell) : -ENOMEM;
-	if (ret) {
+	*ivshmem = (struct fgv_ivshmem){.loop = loop, .sessions = sessions, .vms = vms};
+	LIST_INIT(&ivshmem->servers);
+	ret = fgv_bell_init(&ivshmem->bell);
+	if (ret)
 		snprintf(why, why_len, "can't serve QEMU guests: %s", strerror(-ret));
-		free(ivshmem->servers);
+	return ret;
+}
+
+int fgv_ivshmem_open(struct fgv_ivshmem *ivshmem, const char *path, uid_t uid, char *why,
+		     size_t why_len)
+{
+	struct fgv_ivshmem_server *server;
+	int ret;
+
+	LIST_FOREACH(server, &ivshmem->servers, link) {
+		if (!strcmp(server->path, path))
+			return give_to(server, uid, why, why_len);
+	}
+	server = calloc(1, sizeof(*server));
+	if (!server) {
+		snprintf(why, why_len, "can't serve QEMU guests: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	server->watch.ready = connection_ready;
+	server->ivshmem = ivshmem;
+	snprintf(server->path, sizeof(server->path), "%s", path);
+	ret = listen_at(server, why, why_len);
+	if (ret) {
+		free(server);
 		return ret;
 	}
-	for (size_t i = 0; i < vm_count && !ret; i++) {
-		if (vms[i].config->ivshmem)
-			ret = listen_for(ivshmem, &vms[i], why, why_len);
-	}
+	LIST_INSERT_HEAD(&ivshmem->servers, server, link);
+	ret = give_to(server, uid, why, why_len);
 	if (ret)
-		fgv_ivshmem_fini(ivshmem);
+		take_away(server, "");
 	return ret;
+}
+
+static struct fgv_vm *owner_of(const struct fgv_ivshmem_server *server)
+{
+	const struct fgv_vms *vms = server->ivshmem->vms;
+
+	for (size_t i = 0; i < vms->count; i++) {
+		const char *path = vms->list[i]->config->ivshmem;
+
+		if (path && !strcmp(path, server->path))
+			return vms->list[i];
+	}
+	return NULL;
+}
+
+static void settle(struct fgv_ivshmem_server *server)
+{
+	static const char gone[] = "loses its region: the configuration has its VM no more";
+	struct fgv_vm *owner = owner_of(server);
+	char why[256];
+
+	if (!owner) {
+		take_away(server, gone);
+		return;
+	}
+	if (server->qemu && owner != server->vm)
+		drop(server->qemu, gone);
+	server->vm = owner;
+	if (give_to(server, owner->config->ivshmem_user, why, sizeof(why)))
+		fgv_error("%s", why);
+}
+
+void fgv_ivshmem_settle(struct fgv_ivshmem *ivshmem)
+{
+	struct fgv_ivshmem_server *server, *after;
+
+	for (server = LIST_FIRST(&ivshmem->servers); server; server = after) {
+		after = LIST_NEXT(server, link);
+		settle(server);
+	}
 }
 
 void fgv_ivshmem_fini(struct fgv_ivshmem *ivshmem)
 {
-	for (; ivshmem->count; ivshmem->count--) {
-		struct fgv_ivshmem_server *server = &ivshmem->servers[ivshmem->count - 1];
+	struct fgv_ivshmem_server *server;
 
-		if (server->qemu)
-			drop(server->qemu, "loses its region: the daemon ends");
-		fgv_loop_remove(ivshmem->loop, &server->watch);
-		fgv_listener_close(server->watch.fd, server->vm->config->ivshmem,
-				   &server->socket_file);
-	}
-	free(ivshmem->servers);
-	ivshmem->servers = NULL;
+	while ((server = LIST_FIRST(&ivshmem->servers)))
+		take_away(server, "loses its region: the daemon ends");
 	fgv_bell_fini(&ivshmem->bell);
 }
 
@@ -367,8 +435,10 @@ static void processes_ended(struct fgv_ivshmem_server *server)
 
 void fgv_ivshmem_reaped(struct fgv_ivshmem *ivshmem)
 {
-	for (size_t i = 0; i < ivshmem->count; i++)
-		processes_ended(&ivshmem->servers[i]);
+	struct fgv_ivshmem_server *server;
+
+	LIST_FOREACH(server, &ivshmem->servers, link)
+		processes_ended(server);
 }
 
 static uint64_t deadline_ns(const struct fgv_ivshmem_server *server)
@@ -380,10 +450,11 @@ static uint64_t deadline_ns(const struct fgv_ivshmem_server *server)
 
 uint64_t fgv_ivshmem_deadline_ns(const struct fgv_ivshmem *ivshmem)
 {
+	const struct fgv_ivshmem_server *server;
 	uint64_t earliest_ns = 0;
 
-	for (size_t i = 0; i < ivshmem->count; i++)
-		earliest_ns = fgv_earlier_ns(earliest_ns, deadline_ns(&ivshmem->servers[i]));
+	LIST_FOREACH(server, &ivshmem->servers, link)
+		earliest_ns = fgv_earlier_ns(earliest_ns, deadline_ns(server));
 	return earliest_ns;
 }
 
@@ -399,6 +470,8 @@ static void tick(struct fgv_ivshmem_server *server)
 
 void fgv_ivshmem_tick(struct fgv_ivshmem *ivshmem)
 {
-	for (size_t i = 0; i < ivshmem->count; i++)
-		tick(&ivshmem->servers[i]);
+	struct fgv_ivshmem_server *server;
+
+	LIST_FOREACH(server, &ivshmem->servers, link)
+		tick(server);
 }

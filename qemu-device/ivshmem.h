@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include "backend/bell.h"
 #include "backend/session.h"
+#include "backend/vms.h"
 
 struct fgv_ivshmem_server;
 
@@ -26,16 +27,26 @@ struct fgv_ivshmem {
 	int loop;
 	struct fgv_sessions *sessions;
 	struct fgv_bell bell;
-	struct fgv_ivshmem_server *servers; /* one for each VM with key "ivshmem" */
-	size_t count;
+	const struct fgv_vms *vms;
+	LIST_HEAD(, fgv_ivshmem_server) servers; /* one for each VM with key "ivshmem" */
 };
 
-/*
- * Listens for those of @vms that have a QEMU. On failure a negative errno, and @why says what
- * is wrong.
- */
+/* On failure a negative errno, and @why says what is wrong. */
 int fgv_ivshmem_init(struct fgv_ivshmem *ivshmem, int loop, struct fgv_sessions *sessions,
-		     struct fgv_vm *vms, size_t vm_count, char *why, size_t why_len);
+		     const struct fgv_vms *vms, char *why, size_t why_len);
+
+/*
+ * A socket at @path, for user @uid; a new one if there is none. It is no VM's before
+ * fgv_ivshmem_settle(). On failure a negative errno, and @why says what is wrong.
+ */
+int fgv_ivshmem_open(struct fgv_ivshmem *ivshmem, const char *path, uid_t uid, char *why,
+		     size_t why_len);
+
+/*
+ * Each socket is the VM's that has it by its configuration; one that is no VM's is closed, and the
+ * QEMU of a VM that has it no more loses its region.
+ */
+void fgv_ivshmem_settle(struct fgv_ivshmem *ivshmem);
 
 /* Tells the guests that their sessions are gone, and leaves every QEMU. */
 void fgv_ivshmem_fini(struct fgv_ivshmem *ivshmem);

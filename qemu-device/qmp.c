@@ -17,7 +17,7 @@
 #include "backend/config/config.h"
 #include "backend/listener.h"
 #include "backend/loop.h"
-#include "backend/vm.h"
+#include "backend/vms.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -48,8 +48,10 @@ struct talk {
 
 struct fgv_qmp_server {
 	struct fgv_watch watch; /* the listening socket; first */
+	LIST_ENTRY(fgv_qmp_server) link;
 	struct fgv_qmp *qmp;
-	struct fgv_vm *vm;
+	struct fgv_vm *vm; /* NULL: not settled */
+	uid_t uid;	   /* whose the file is */
 	char path[PATH_LEN];
 	struct stat socket_file;
 	struct talk *talk; /* NULL: nobody is asked */
@@ -259,83 +261,145 @@ static void connection_ready(struct fgv_watch *watch, uint32_t events)
 		close(fd);
 }
 
-static int listen_for(struct fgv_qmp *qmp, struct fgv_vm *vm, char *why, size_t why_len)
+/* The file's owner, and nobody else, may connect; -EPERM where the daemon is not root. */
+static int give_to(struct fgv_qmp_server *server, uid_t uid, char *why, size_t why_len)
 {
-	struct fgv_qmp_server *server = &qmp->servers[qmp->count];
-	const struct fgv_config_vm *config = vm->config;
 	int ret;
 
-	*server = (struct fgv_qmp_server){
-		.watch = {.ready = connection_ready},
-		.qmp = qmp,
-		.vm = vm,
-	};
-	snprintf(server->path, sizeof(server->path), "%s" FGV_QMP_SUFFIX, config->ivshmem);
-	ret = fgv_listener_open(server->path, SOCK_STREAM, 0600, &server->socket_file, why,
-				why_len);
+	if (server->uid == uid)
+		return 0;
+	ret = chown(server->path, uid, (gid_t)-1) ? -errno : 0;
+	if (ret)
+		snprintf(why, why_len, "%s: can't be user %u's: %s", server->path, (unsigned)uid,
+			 strerror(-ret));
+	else
+		server->uid = uid;
+	return ret;
+}
+
+static int listen_at(struct fgv_qmp_server *server, char *why, size_t why_len)
+{
+	int ret = fgv_listener_open(server->path, SOCK_STREAM, 0600, &server->socket_file, why,
+				    why_len);
+
 	if (ret < 0)
 		return ret;
 	server->watch.fd = ret;
-	ret = 0;
-	if (config->ivshmem_user != geteuid() &&
-	    chown(server->path, config->ivshmem_user, (gid_t)-1))
-		ret = -errno;
-	if (!ret)
-		ret = fgv_loop_add(qmp->loop, &server->watch, EPOLLIN);
+	server->uid = geteuid();
+	ret = fgv_loop_add(server->qmp->loop, &server->watch, EPOLLIN);
 	if (ret) {
 		snprintf(why, why_len, "%s: %s", server->path, strerror(-ret));
 		fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
-		return ret;
 	}
-	qmp->count++;
-	return 0;
+	return ret;
+}
+
+static void take_away(struct fgv_qmp_server *server)
+{
+	if (server->talk)
+		leave(server->talk);
+	fgv_loop_remove(server->qmp->loop, &server->watch);
+	fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
+	LIST_REMOVE(server, link);
+	free(server);
 }
 
 /* --- All of them ------------------------------------------------------------- */
 
-int fgv_qmp_init(struct fgv_qmp *qmp, int loop, bool asks, struct fgv_vm *vms, size_t vm_count,
-		 char *why, size_t why_len)
+void fgv_qmp_init(struct fgv_qmp *qmp, int loop, bool asks, const struct fgv_vms *vms)
 {
-	int ret = 0;
+	*qmp = (struct fgv_qmp){.loop = loop, .asks = asks, .vms = vms};
+	LIST_INIT(&qmp->servers);
+}
 
-	*qmp = (struct fgv_qmp){
-		.loop = loop,
-		.asks = asks,
-		.servers = calloc(vm_count, sizeof(*qmp->servers)),
-	};
-	if (!qmp->servers) {
+static bool is_beside(const struct fgv_qmp_server *server, const char *ivshmem)
+{
+	size_t len = strlen(ivshmem);
+
+	return !strncmp(server->path, ivshmem, len) && !strcmp(server->path + len, FGV_QMP_SUFFIX);
+}
+
+int fgv_qmp_open(struct fgv_qmp *qmp, const char *ivshmem, uid_t uid, char *why, size_t why_len)
+{
+	struct fgv_qmp_server *server;
+	int ret;
+
+	LIST_FOREACH(server, &qmp->servers, link) {
+		if (is_beside(server, ivshmem))
+			return give_to(server, uid, why, why_len);
+	}
+	server = calloc(1, sizeof(*server));
+	if (!server) {
 		snprintf(why, why_len, "can't ask QEMU: %s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < vm_count && !ret; i++) {
-		if (vms[i].config->ivshmem)
-			ret = listen_for(qmp, &vms[i], why, why_len);
+	server->watch.ready = connection_ready;
+	server->qmp = qmp;
+	snprintf(server->path, sizeof(server->path), "%s" FGV_QMP_SUFFIX, ivshmem);
+	ret = listen_at(server, why, why_len);
+	if (ret) {
+		free(server);
+		return ret;
 	}
+	LIST_INSERT_HEAD(&qmp->servers, server, link);
+	ret = give_to(server, uid, why, why_len);
 	if (ret)
-		fgv_qmp_fini(qmp);
+		take_away(server);
 	return ret;
+}
+
+static struct fgv_vm *owner_of(const struct fgv_qmp_server *server)
+{
+	const struct fgv_vms *vms = server->qmp->vms;
+
+	for (size_t i = 0; i < vms->count; i++) {
+		const char *path = vms->list[i]->config->ivshmem;
+
+		if (path && is_beside(server, path))
+			return vms->list[i];
+	}
+	return NULL;
+}
+
+/* A QEMU that is asked is its VM's, by the socket. */
+static void settle(struct fgv_qmp_server *server)
+{
+	struct fgv_vm *owner = owner_of(server);
+	char why[256];
+
+	if (server->talk && owner != server->vm)
+		leave(server->talk);
+	server->vm = owner;
+	if (!owner)
+		take_away(server);
+	else if (give_to(server, owner->config->ivshmem_user, why, sizeof(why)))
+		fgv_error("%s", why);
+}
+
+void fgv_qmp_settle(struct fgv_qmp *qmp)
+{
+	struct fgv_qmp_server *server, *after;
+
+	for (server = LIST_FIRST(&qmp->servers); server; server = after) {
+		after = LIST_NEXT(server, link);
+		settle(server);
+	}
 }
 
 void fgv_qmp_fini(struct fgv_qmp *qmp)
 {
-	for (; qmp->count; qmp->count--) {
-		struct fgv_qmp_server *server = &qmp->servers[qmp->count - 1];
+	struct fgv_qmp_server *server;
 
-		if (server->talk)
-			leave(server->talk);
-		fgv_loop_remove(qmp->loop, &server->watch);
-		fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
-	}
-	free(qmp->servers);
-	qmp->servers = NULL;
+	while ((server = LIST_FIRST(&qmp->servers)))
+		take_away(server);
 }
 
 uint64_t fgv_qmp_deadline_ns(const struct fgv_qmp *qmp)
 {
+	const struct fgv_qmp_server *server;
 	uint64_t earliest_ns = 0;
 
-	for (size_t i = 0; i < qmp->count; i++) {
-		const struct fgv_qmp_server *server = &qmp->servers[i];
+	LIST_FOREACH(server, &qmp->servers, link) {
 		uint64_t talk_ns = server->talk ? server->talk->deadline_ns : 0;
 
 		earliest_ns = fgv_earlier_ns(earliest_ns, talk_ns);
@@ -356,6 +420,8 @@ static void tick(struct fgv_qmp_server *server, uint64_t now_ns)
 
 void fgv_qmp_tick(struct fgv_qmp *qmp, uint64_t now_ns)
 {
-	for (size_t i = 0; i < qmp->count; i++)
-		tick(&qmp->servers[i], now_ns);
+	struct fgv_qmp_server *server;
+
+	LIST_FOREACH(server, &qmp->servers, link)
+		tick(server, now_ns);
 }

@@ -14,21 +14,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
 
 struct fgv_vm;
+struct fgv_vms;
 struct fgv_qmp_server;
 
 struct fgv_qmp {
 	int loop;
-	bool asks;			/* else who connects is left at once */
-	struct fgv_qmp_server *servers; /* one for each VM with key ivshmem */
-	size_t count;
+	bool asks; /* else who connects is left at once */
+	const struct fgv_vms *vms;
+	LIST_HEAD(, fgv_qmp_server) servers; /* one for each VM with key ivshmem */
 };
 
-/* On failure a negative errno, and @why says what is wrong. @asks: the answer is wanted. */
-int fgv_qmp_init(struct fgv_qmp *qmp, int loop, bool asks, struct fgv_vm *vms, size_t vm_count,
-		 char *why, size_t why_len);
+/* @asks: the answer is wanted. */
+void fgv_qmp_init(struct fgv_qmp *qmp, int loop, bool asks, const struct fgv_vms *vms);
 void fgv_qmp_fini(struct fgv_qmp *qmp);
+
+/*
+ * A socket beside @ivshmem, for user @uid; a new one if there is none there. It is no VM's before
+ * fgv_qmp_settle(). On failure a negative errno, and @why says what is wrong.
+ */
+int fgv_qmp_open(struct fgv_qmp *qmp, const char *ivshmem, uid_t uid, char *why, size_t why_len);
+
+/* Each socket is the VM's that has it by its configuration; one that is no VM's is closed. */
+void fgv_qmp_settle(struct fgv_qmp *qmp);
 
 /* When fgv_qmp_tick() is next due (fgv_now_ns()); 0: not at all. */
 uint64_t fgv_qmp_deadline_ns(const struct fgv_qmp *qmp);

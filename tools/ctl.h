@@ -1,7 +1,8 @@
 /*
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
- * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), tables
- * (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know devices (ctl_cdi.c).
+ * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), what it changes
+ * (ctl_set.c), tables (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know
+ * devices (ctl_cdi.c).
  * The requests and replies are those of backend/admin/reply.h.
  *
  * Whatever fails has said why, in one line, and returns a negative errno or NULL.
@@ -46,6 +47,13 @@ struct fgv_ctl_stat {
 };
 
 int fgv_ctl_stat(const char *socket, const struct fgv_ctl_stat *stat);
+
+/*
+ * Has the daemon put @settings, an object of strings that is taken over, in the place of @vm's values
+ * in the configuration, or read that again; and prints what has changed.
+ */
+int fgv_ctl_set(const char *socket, const char *vm, json_t *settings, bool save);
+int fgv_ctl_reload(const char *socket, bool end);
 
 /*
  * Says what is fine and what is wrong with the host, a line each, and what to do. @control: where

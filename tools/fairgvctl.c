@@ -1,6 +1,6 @@
 /*
- * fairgvctl: shows what the VMs and their sessions use, and changes the weight of a VM and
- * what it is promised, by asking the daemon at its control socket.
+ * fairgvctl: shows what the VMs and their sessions use, changes what VMs have, and has the
+ * configuration read again, by asking the daemon at its control socket.
  *
  * Exit status: 0; 1 where the daemon refuses or can't be reached; 2 for a wrong command line.
  */
@@ -32,15 +32,15 @@ struct options {
 	const char *root; /* doctor: of the system that it looks at */
 	char **arguments; /* of the command, NULL at the end */
 	struct fgv_ctl_stat stat;
+	bool save, end;
 };
 
 static const char usage[] =
 	"usage: fairgvctl [OPTION]... list\n"
 	"       fairgvctl [OPTION]... stat [VM]...\n"
-	"       fairgvctl [OPTION]... set VM weight=N\n"
-	"       fairgvctl [OPTION]... set VM priority=N\n"
-	"       fairgvctl [OPTION]... set VM [request=SHARE%] [limit=SHARE%] [slo=TIME]\n"
+	"       fairgvctl [OPTION]... set VM KEY=VALUE...\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
+	"       fairgvctl [OPTION]... reload\n"
 	"       fairgvctl [OPTION]... top\n"
 	"       fairgvctl [OPTION]... metrics\n"
 	"       fairgvctl [OPTION]... doctor\n"
@@ -51,6 +51,8 @@ static const char usage[] =
 	"  --json              list, stat: print JSON, one object a line\n"
 	"  --interval SECONDS  stat: print the figures of each interval; top: show them\n"
 	"  --count N           stat: end after N reports\n"
+	"  --save              set: keep it when the daemon is started again\n"
+	"  --end               reload: end the programs of VMs that have been removed\n"
 	"  --root DIR          doctor: look at the system below this folder\n"
 	"  --version           print the version\n"
 	"  --help              print this\n";
@@ -106,6 +108,8 @@ static void parse_options(int argc, char **argv, struct options *options)
 		{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'n'},
 		{"root", required_argument, NULL, 'r'},
+		{"save", no_argument, NULL, 'S'},
+		{"end", no_argument, NULL, 'e'},
 		FGV_OPTIONS_END,
 	};
 	static const struct fgv_options command_line = {
@@ -129,6 +133,12 @@ static void parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'r':
 			options->root = optarg;
+			break;
+		case 'S':
+			options->save = true;
+			break;
+		case 'e':
+			options->end = true;
 			break;
 		case 'n':
 			options->stat.count = parse_count(optarg);
@@ -154,6 +164,10 @@ static void check_options(const struct options *options)
 		refuse("--count is for stat");
 	if (!is_stat && !is_list && stat->json)
 		refuse("--json is for list and stat");
+	if (options->save && strcmp(options->arguments[0], "set") != 0)
+		refuse("--save is for set");
+	if (options->end && strcmp(options->arguments[0], "reload") != 0)
+		refuse("--end is for reload");
 	if (*options->root && strcmp(options->arguments[0], "doctor") != 0)
 		refuse("--root is for doctor");
 	if (stat->count && !stat->interval_ns)
@@ -186,137 +200,42 @@ static int stat(const char *socket, const struct options *options)
 	return fgv_ctl_stat(socket, &what);
 }
 
-/* The value, if @text is "key=value". */
-static const char *value_of(const char *text, const char *key)
+/* "weight=3": which key, one of a VM's in the configuration, and what it is to be, as it stands
+ * there. */
+static void add_setting(json_t *settings, const char *text)
 {
-	size_t len = strlen(key);
+	const char *value = strchr(text, '=');
+	char key[32];
 
-	return !strncmp(text, key, len) && text[len] == '=' ? text + len + 1 : NULL;
-}
-
-static json_t *parse_share(const char *text, const char *value)
-{
-	uint64_t share;
-
-	if (fgv_config_text_share(value, &share))
-		refuse("%s: a share is 0%% to 100%%, with at most four decimals", text);
-	return json_integer((json_int_t)share);
-}
-
-static json_t *parse_time(const char *text, const char *value)
-{
-	uint64_t ns;
-
-	if (fgv_config_text_duration(value, &ns) || ns > INT64_MAX)
-		refuse("%s: a time is digits, then us, ms or s", text);
-	return json_integer((json_int_t)ns);
-}
-
-/* "weight=3", "request=50%": what it asks for, and under which key. */
-static json_t *parse_setting(const char *text, const char **key)
-{
-	const char *value = value_of(text, "weight");
-	long long number;
-
-	*key = value ? "weight" : "priority";
 	if (!value)
-		value = value_of(text, "priority");
-	if (value && !parse_number(value, &number))
-		refuse("%s: a %s is a whole number", text, *key);
-	if (value)
-		return json_integer(number);
-	*key = "slo_ns";
-	value = value_of(text, "slo");
-	if (value)
-		return parse_time(text, value);
-	value = value_of(text, "request");
-	*key = value ? "request_ppm" : "limit_ppm";
-	if (!value)
-		value = value_of(text, "limit");
-	if (!value)
-		refuse("%s: only weight=N, priority=N, request=SHARE%%, limit=SHARE%% and slo=TIME can "
-		       "be set",
-		       text);
-	return parse_share(text, value);
-}
-
-static json_t *parse_settings(const char *vm, char *const *settings)
-{
-	json_t *request = json_pack("{s:s, s:s}", "request", "set", "vm", vm);
-
-	for (; *settings; settings++) {
-		const char *key;
-		json_t *value = parse_setting(*settings, &key);
-
-		if (json_object_get(request, key))
-			refuse("%s: set already", *settings);
-		json_object_set_new(request, key, value);
-	}
-	if (json_object_size(request) > 3 && json_object_get(request, "weight"))
-		refuse("a weight is set by itself");
-	if (json_object_size(request) > 3 && json_object_get(request, "priority"))
-		refuse("a priority is set by itself");
-	return request;
-}
-
-static void print_share(const char *vm, const char *key, json_int_t before, json_int_t after)
-{
-	char text[2][32];
-
-	if (before == after)
-		return;
-	fgv_config_text_show_share((uint64_t)before, text[0], sizeof(text[0]));
-	fgv_config_text_show_share((uint64_t)after, text[1], sizeof(text[1]));
-	printf("%s: %s %s -> %s\n", vm, key, text[0], text[1]);
-}
-
-/* False: @reply tells of another change. */
-static bool print_number(const json_t *reply, const char *key)
-{
-	json_int_t before, after;
-	const char *vm;
-
-	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I}", "vm", &vm, "before", &before, key,
-			&after))
-		return false;
-	printf("%s: %s %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n", vm, key, before,
-	       after);
-	return true;
-}
-
-static int print_change(const json_t *reply)
-{
-	json_int_t before, after, limit_before, limit, slo_before, slo;
-	const char *vm;
-
-	if (print_number(reply, "weight") || print_number(reply, "priority"))
-		return fgv_ctl_flush();
-	if (json_unpack((json_t *)reply, "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "vm", &vm,
-			"request_before_ppm", &before, "request_ppm", &after, "limit_before_ppm",
-			&limit_before, "limit_ppm", &limit, "slo_before_ns", &slo_before, "slo_ns",
-			&slo))
-		return fgv_ctl_bad_reply();
-	print_share(vm, "request", before, after);
-	print_share(vm, "limit", limit_before, limit);
-	if (slo != slo_before)
-		printf("%s: slo %g ms -> %g ms\n", vm, (double)slo_before / FGV_NS_PER_MS,
-		       (double)slo / FGV_NS_PER_MS);
-	return fgv_ctl_flush();
+		refuse("%s: KEY=VALUE is wanted; see --help", text);
+	snprintf(key, sizeof(key), "%.*s", (int)(value - text), text);
+	if (!fgv_config_find_key(key, true))
+		refuse("%s: a VM has no key \"%s\"", text, key);
+	if (json_object_get(settings, key))
+		refuse("%s: set already", text);
+	if (json_object_set_new(settings, key, json_string(value + 1)))
+		refuse("%s: not text", text);
 }
 
 static int set(const char *socket, const struct options *options)
 {
 	char **arguments = options->arguments;
-	json_t *reply;
-	int ret;
+	json_t *settings = json_object();
 
 	if (!arguments[1] || !arguments[2])
-		refuse("set takes a VM and weight=N, priority=N, request=SHARE%%, limit=SHARE%% or slo=TIME; see --help");
+		refuse("set takes a VM and one or more KEY=VALUE; see --help");
 	check_name(arguments[1]);
-	reply = fgv_ctl_ask(socket, parse_settings(arguments[1], arguments + 2));
-	ret = reply ? print_change(reply) : -EIO;
-	json_decref(reply);
-	return ret;
+	for (char **setting = arguments + 2; *setting; setting++)
+		add_setting(settings, *setting);
+	return fgv_ctl_set(socket, arguments[1], settings, options->save);
+}
+
+static int reload(const char *socket, const struct options *options)
+{
+	if (options->arguments[1])
+		refuse("reload takes no argument; see --help");
+	return fgv_ctl_reload(socket, options->end);
 }
 
 static int end(const char *socket, const struct options *options)
@@ -421,15 +340,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*perform)(const char *socket, const struct options *options);
-	} commands[] = {
-		{"list", list}, {"stat", stat}, {"set", set}, {"end", end}, {"top", top}, {"metrics", metrics}};
+	} commands[] = {{"list", list},	    {"stat", stat}, {"set", set},	  {"end", end},
+			{"reload", reload}, {"top", top},   {"metrics", metrics}};
 	struct options options;
 	char socket[PATH_MAX];
 
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat, set, end, top, metrics, doctor or cdi? See --help");
+		refuse("list, stat, set, end, reload, top, metrics, doctor or cdi? See --help");
 	check_options(&options);
 	if (!strcmp(options.arguments[0], "doctor"))
 		return doctor(&options) ? EXIT_FAILURE : EXIT_SUCCESS;

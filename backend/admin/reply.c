@@ -18,6 +18,8 @@
 #include "common/log.h"
 #include "common/util.h"
 
+#define WHY_LEN 1024
+
 /* --- Values ------------------------------------------------------------------ */
 
 /* A process that writes nonsense into its account must not make it negative. */
@@ -60,7 +62,7 @@ static char *line_of(json_t *reply)
 
 static json_t *refuse_with(const char *format, va_list args)
 {
-	char why[256];
+	char why[WHY_LEN];
 
 	vsnprintf(why, sizeof(why), format, args);
 	fgv_log_flatten(why);
@@ -316,10 +318,11 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 static json_t *gpu_of(const struct fgv_admin_scope *scope, size_t device)
 {
 	const struct fgv_device *gpu = &scope->devices->list[device];
-	uint64_t gpu_ns = 0, weight = 0;
+	uint64_t gpu_ns = fgv_vms_gone_ns(scope->vms, device), weight = 0;
 
-	for (size_t i = 0; i < scope->vm_count; i++) {
-		const struct fgv_share *share = fgv_vm_share_of(&scope->vms[i], (unsigned)device);
+	for (size_t i = 0; i < scope->vms->count; i++) {
+		const struct fgv_share *share =
+			fgv_vm_share_of(scope->vms->list[i], (unsigned)device);
 		struct fgv_gpusched_stats stats;
 
 		if (!share)
@@ -354,9 +357,9 @@ static json_t *report(const struct fgv_admin_scope *scope, const json_t *names, 
 	json_t *gpus = json_array(), *vms = json_array();
 	int err = 0;
 
-	for (size_t i = 0; i < scope->vm_count; i++) {
-		if (is_wanted(names, scope->vms[i].config->name))
-			err |= json_array_append_new(vms, vm_of(scope, &scope->vms[i], figures));
+	for (size_t i = 0; i < scope->vms->count; i++) {
+		if (is_wanted(names, scope->vms->list[i]->config->name))
+			err |= json_array_append_new(vms, vm_of(scope, scope->vms->list[i], figures));
 	}
 	for (size_t i = 0; i < scope->devices->count; i++)
 		err |= json_array_append_new(gpus, gpu_of(scope, i));
@@ -369,15 +372,6 @@ static json_t *report(const struct fgv_admin_scope *scope, const json_t *names, 
 }
 
 /* --- Requests ---------------------------------------------------------------- */
-
-static struct fgv_vm *find_vm(const struct fgv_admin_scope *scope, const char *name)
-{
-	for (size_t i = 0; i < scope->vm_count; i++) {
-		if (!strcmp(scope->vms[i].config->name, name))
-			return &scope->vms[i];
-	}
-	return NULL;
-}
 
 static json_t *refuse_vm(const char *name)
 {
@@ -430,7 +424,7 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 	{
 		if (!json_is_string(name))
 			return refuse("\"vms\" is a list of names");
-		if (!find_vm(scope, json_string_value(name)))
+		if (!fgv_vms_find(scope->vms, json_string_value(name)))
 			return refuse_vm(json_string_value(name));
 	}
 	return report(scope, names, true);
@@ -439,23 +433,33 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request,
 		      const struct ucred *peer)
 {
-	static const char *const keys[] = {"request",	"vm",	  "weight", "request_ppm",
-					   "limit_ppm", "slo_ns", "priority",
-					   NULL};
+	static const char *const keys[] = {"request", "vm", "settings", "weight", "save", NULL};
 	const char *name = json_string_value(json_object_get(request, "vm"));
 	json_t *refused = check_keys(request, keys);
-	char why[128] = "";
+	char why[WHY_LEN] = "";
 	json_t *reply;
-	struct fgv_vm *vm;
 
 	if (refused)
 		return refused;
 	if (!name)
 		return refuse("\"vm\", the name of a VM, is missing");
-	vm = find_vm(scope, name);
-	if (!vm)
+	if (!fgv_vms_find(scope->vms, name))
 		return refuse_vm(name);
-	reply = fgv_admin_set(vm, request, peer, why, sizeof(why));
+	reply = fgv_admin_set(scope->live, request, peer, why, sizeof(why));
+	return *why ? refuse("%s", why) : reply;
+}
+
+static json_t *do_reload(const struct fgv_admin_scope *scope, const json_t *request,
+			 const struct ucred *peer)
+{
+	static const char *const keys[] = {"request", "end", NULL};
+	json_t *refused = check_keys(request, keys);
+	char why[WHY_LEN] = "";
+	json_t *reply;
+
+	if (refused)
+		return refused;
+	reply = fgv_admin_reload(scope->live, request, peer, why, sizeof(why));
 	return *why ? refuse("%s", why) : reply;
 }
 
@@ -494,7 +498,8 @@ static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *reque
 	} requests[] = {{"list", true, do_list},
 			{"stat", true, do_stat},
 			{"set", false, do_set},
-			{"end", false, do_end}};
+			{"end", false, do_end},
+			{"reload", false, do_reload}};
 	const char *name = json_string_value(json_object_get(request, "request"));
 
 	if (!name)

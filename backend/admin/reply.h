@@ -3,10 +3,17 @@
  *
  *	{"request": "list"}                             GPUs, VMs and their sessions
  *	{"request": "stat", "vms": ["vm1", ...]}        the same with figures
- *	{"request": "set", "vm": "vm1", "weight": 3}    {"vm": ..., "weight": 3, "before": 1}
+ *	{"request": "set", "vm": "vm1",                 {"changes": [...]}
+ *		"settings": {"memory": "2G", ...},
+ *		"save": true}
+ *	{"request": "reload", "end": true}              the same
+ *	{"request": "end", "session": 7}                {"session": 7, "vm": "vm1"}
  *
- * "vms" may be left out: all. Whatever is wrong gives {"error": "..."}, one line, and
- * changes nothing. The keys of a report are in fairgvctl(1), and stay as they are.
+ * "vms", "save" and "end" may be left out: all, and false. Settings are values of the VM's keys in
+ * the configuration as they stand there, as strings; "" is the configuration's own. "weight": 3 may
+ * stand for {"weight": "3"}. A change is {"vm": ... (null: none), "key": ..., "before": ...,
+ * "after": ...}, or {"vm": ..., "event": "added" or "removed"}. Whatever is wrong gives
+ * {"error": "..."}, one line, and changes nothing. The keys of a report are in fairgvctl(1), and stay as they are.
  *
  * Figures are totals since the daemon started. Those of a VM include its sessions that have
  * ended, and are taken after its sessions', which therefore never exceed them.
@@ -21,16 +28,18 @@
 #include <sys/socket.h>
 #include "backend/devices.h"
 #include "backend/session.h"
-#include "backend/vm.h"
+#include "backend/vms.h"
 #include "backend/warm.h"
 
 /* What there is to report on and to change. */
+struct fgv_live;
+
 struct fgv_admin_scope {
 	const struct fgv_devices *devices;
 	const struct fgv_sessions *sessions;
 	const struct fgv_warm *warm;
-	struct fgv_vm *vms;
-	size_t vm_count;
+	struct fgv_vms *vms;
+	struct fgv_live *live;
 	bool questions_only; /* what would change something is refused */
 };
 

@@ -1,18 +1,23 @@
-/* The administrator's request "set": changes what a VM has of its GPU's time. */
+/*
+ * The administrator's requests that change what the daemon runs: "set", values of a VM, and
+ * "reload", the configuration as it is in the file now.
+ *
+ * Both return the reply, or NULL where memory is short for it; or NULL, with one line in @why,
+ * which was empty: refused.
+ */
 #ifndef FGV_BACKEND_ADMIN_SET_H
 #define FGV_BACKEND_ADMIN_SET_H
 
 #include <jansson.h>
 #include <stddef.h>
-#include "backend/vm.h"
+#include "backend/live.h"
 
 struct ucred;
 
-/*
- * Sets what @request says of @vm: a weight, or a request, a limit and an slo. The reply, or NULL
- * where memory is short for it; or NULL, with one line in @why, which was empty: refused.
- */
-json_t *fgv_admin_set(struct fgv_vm *vm, const json_t *request, const struct ucred *peer, char *why,
-		      size_t why_len);
+json_t *fgv_admin_set(struct fgv_live *live, const json_t *request, const struct ucred *peer,
+		      char *why, size_t why_len);
+
+json_t *fgv_admin_reload(struct fgv_live *live, const json_t *request, const struct ucred *peer,
+			 char *why, size_t why_len);
 
 #endif

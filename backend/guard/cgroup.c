@@ -184,10 +184,9 @@ int fgv_cgroups_init(struct fgv_cgroups *cgroups, const char *choice, char *why,
 	return own || !ret ? 0 : -EINVAL;
 }
 
-static int name_group(const struct fgv_cgroups *cgroups, const struct fgv_config_vm *vm,
-		      char *group)
+static int name_group(const struct fgv_cgroups *cgroups, const char *vm, char *group)
 {
-	return snprintf(group, PATH_MAX, "%s/vm-%s", cgroups->base, vm->name) < PATH_MAX
+	return snprintf(group, PATH_MAX, "%s/vm-%s", cgroups->base, vm) < PATH_MAX
 		       ? 0
 		       : -ENAMETOOLONG;
 }
@@ -222,7 +221,7 @@ int fgv_cgroups_open(const struct fgv_cgroups *cgroups, const struct fgv_config_
 	int ret = 0, fd = -1;
 
 	if (*cgroups->base) {
-		ret = name_group(cgroups, vm, group);
+		ret = name_group(cgroups, vm->name, group);
 		if (!ret && mkdir(group, 0755) && errno != EEXIST)
 			ret = -errno;
 		if (!ret)
@@ -239,17 +238,31 @@ int fgv_cgroups_open(const struct fgv_cgroups *cgroups, const struct fgv_config_
 	return ret ? ret : fd;
 }
 
-/* What is empty; the daemon's own group goes when the daemon has gone, by whoever gave it. */
-void fgv_cgroups_fini(struct fgv_cgroups *cgroups, const struct fgv_config *config)
+int fgv_cgroups_limit(const struct fgv_cgroups *cgroups, const struct fgv_config_vm *vm,
+		      uint64_t threads)
+{
+	char group[PATH_MAX];
+	int ret;
+
+	if (!*cgroups->base)
+		return 0;
+	ret = name_group(cgroups, vm->name, group);
+	return ret ? ret : put_limits(group, vm, threads);
+}
+
+void fgv_cgroups_close(const struct fgv_cgroups *cgroups, const char *name)
 {
 	char group[PATH_MAX];
 
+	if (*cgroups->base && !name_group(cgroups, name, group))
+		rmdir(group);
+}
+
+/* The daemon's own group goes when the daemon has gone, by whoever gave it. */
+void fgv_cgroups_fini(struct fgv_cgroups *cgroups)
+{
 	if (!*cgroups->base)
 		return;
-	for (size_t i = 0; i < config->vm_count; i++) {
-		if (!name_group(cgroups, &config->vms[i], group))
-			rmdir(group);
-	}
 	if (cgroups->made)
 		rmdir(cgroups->base);
 	cgroups->base[0] = '\0';

@@ -27,7 +27,8 @@ struct fgv_cgroups {
  * that can't be used.
  */
 int fgv_cgroups_init(struct fgv_cgroups *cgroups, const char *choice, char *why, size_t why_len);
-void fgv_cgroups_fini(struct fgv_cgroups *cgroups, const struct fgv_config *config);
+/* All groups of VMs are closed. */
+void fgv_cgroups_fini(struct fgv_cgroups *cgroups);
 
 /*
  * A descriptor: a thread that writes "0" to it is in @vm's group from then on. Where there are no
@@ -35,5 +36,11 @@ void fgv_cgroups_fini(struct fgv_cgroups *cgroups, const struct fgv_config *conf
  */
 int fgv_cgroups_open(const struct fgv_cgroups *cgroups, const struct fgv_config_vm *vm,
 		     uint64_t threads, char *why, size_t why_len);
+/* Removes the group of the VM called @name, which has no process any more. */
+void fgv_cgroups_close(const struct fgv_cgroups *cgroups, const char *name);
+
+/* The limits of a group that is open, from now on. A negative errno. */
+int fgv_cgroups_limit(const struct fgv_cgroups *cgroups, const struct fgv_config_vm *vm,
+		      uint64_t threads);
 
 #endif

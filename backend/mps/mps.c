@@ -256,10 +256,14 @@ static uint64_t largest_quota_mib(const struct fgv_config *config, size_t device
  * MPS has a limit of its own for each client, which is set when that starts, and so before it is
  * known for which VM: no client needs more than the largest of them may have.
  */
-static void limit_clients(const struct fgv_config *config, const struct fgv_devices *devices)
+bool fgv_mps_limit_clients(const struct fgv_config *config, const struct fgv_devices *devices)
 {
+	const char *before = getenv(ENVIRONMENT_MEMORY);
 	char text[FGV_GPU_DEVICES_MAX * 32] = "";
 	size_t len = 0;
+
+	if (config->context != FGV_CONTEXT_MPS)
+		return false;
 
 	for (size_t i = 0; i < devices->count; i++) {
 		uint64_t quota_mib = largest_quota_mib(config, i);
@@ -269,8 +273,13 @@ static void limit_clients(const struct fgv_config *config, const struct fgv_devi
 						len ? "," : "", i,
 						(unsigned long long)quota_mib + MEMORY_SLACK_MIB);
 	}
+	if (!strcmp(before ? before : "", text))
+		return false;
 	if (len)
 		setenv(ENVIRONMENT_MEMORY, text, 1);
+	else
+		unsetenv(ENVIRONMENT_MEMORY);
+	return true;
 }
 
 /* What starts from now on leads to the MPS in @folder. */
@@ -336,7 +345,7 @@ int fgv_mps_start(struct fgv_mps *mps, const struct fgv_config *config, int loop
 	}
 	mps->ready = true;
 	show_clients(folder, devices);
-	limit_clients(config, devices);
+	fgv_mps_limit_clients(config, devices);
 	fgv_info("NVIDIA's MPS is ready, in %s, for CUDA devices %s", folder, visible);
 	return 0;
 }

@@ -49,6 +49,12 @@ int fgv_mps_start(struct fgv_mps *mps, const struct fgv_config *config, int loop
 		  const char *socket, struct fgv_devices *devices, unsigned ready_ms, char *why,
 		  size_t why_len);
 
+/*
+ * What starts from now on has as much memory of each device as the largest VM there; whether that is
+ * another limit than before. False without MPS.
+ */
+bool fgv_mps_limit_clients(const struct fgv_config *config, const struct fgv_devices *devices);
+
 /* Takes it down and removes its folder; there are no clients any more. Takes 10 s at most. */
 void fgv_mps_stop(struct fgv_mps *mps);
 

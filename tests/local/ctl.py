@@ -69,7 +69,7 @@ def busy(daemon, *vms):
 
 def usage():
     for arguments, text in (
-            ((), "list, stat, set, end, top, metrics, doctor or cdi?"), (("nosuch",), "no command nosuch"),
+            ((), "list, stat, set, end, reload, top, metrics, doctor or cdi?"), (("nosuch",), "no command nosuch"),
             (("list", "vm1"), "list takes no argument"), (("set", "vm1", "weight=1", "--json"), "for list and stat"),
             (("end",), "number of a session"), (("end", "x"), "whole number"), (("end", "0"), "whole number"),
             (("stat", "--count", 2), "--interval"), (("stat", "--count", 0), "--count 0"),
@@ -77,14 +77,10 @@ def usage():
             (("stat", "--interval", "x"), "--interval x"),
             (("stat", "--interval", "nan"), "--interval nan"),
             (("stat", "a b"), "can be called"), (("set",), "set takes"),
-            (("set", "vm1"), "set takes"), (("set", "vm1", "weight=1", "x"), "only weight=N"),
-            (("set", "vm1", "memory=1"), "only weight=N"),
-            (("set", "vm1", "request=50"), "a share is"), (("set", "vm1", "limit=101%"), "a share is"),
+            (("set", "vm1"), "set takes"), (("set", "vm1", "weight=1", "x"), "KEY=VALUE"),
+            (("set", "vm1", "nosuch=1"), 'no key "nosuch"'), (("reload", "vm1"), "reload takes no argument"),
+            (("list", "--save"), "--save is for set"), (("set", "vm1", "weight=1", "--end"), "--end is for reload"),
             (("set", "vm1", "limit=1%", "limit=2%"), "set already"),
-            (("set", "vm1", "limit=1%", "weight=2"), "by itself"),
-            (("set", "vm1", "weight="), "whole number"),
-            (("set", "vm1", "weight=1.5"), "whole number"),
-            (("set", "vm1", "weight=99999999999999999999"), "whole number"),
             (("--socket", "x", "--config", "y", "list"), "not both"),
             (("--nosuch",), "unrecognized option")):
         expect_refused(run(*arguments), 2, text)
@@ -115,7 +111,7 @@ def nonsense():
         listener.bind(path)
         listener.listen()
         for command in (("list",), ("list", "--json"), ("stat",), ("stat", "--json"),
-                        ("set", "a", "weight=1"), ("end", "1")):
+                        ("set", "a", "weight=1"), ("end", "1"), ("reload",)):
             for reply, text in ((b"", "no reply"), (b'{"vms": [', "no reply"),
                                 (b"x\n", "not understood"), (b"[]\n", "not understood"),
                                 (b"{}\n", "not understood"), (b'{"vms": 1}\n', "not understood"),
@@ -130,9 +126,13 @@ def says_no():
     with backend(VMS) as daemon:
         for arguments, text in ((("stat", "nosuch"), 'no VM called "nosuch"'),
                                 (("set", "nosuch", "weight=1"), 'no VM called "nosuch"'),
-                                (("set", "vm1", "weight=0"), "from 1 to 10000"),
-                                (("set", "vm1", "weight=10001"), "from 1 to 10000"),
-                                (("set", "vm1", "limit=50%"), "policy fair knows no requests and limits")):
+                                (("set", "vm1", "weight=0"), "must be 1 to 10000"),
+                                (("set", "vm1", "weight=10001"), "must be 1 to 10000"),
+                                (("set", "vm1", "weight=1.5"), "whole number"),
+                                (("set", "vm1", "weight=99999999999999999999"), "whole number"),
+                                (("set", "vm1", "limit=101%"), "is not a share"),
+                                (("set", "vm1", "name=x"), '"name" can\'t be set, but weight'),
+                                (("set", "vm1", "limit=50%"), 'policy "fair" knows no limits')):
             expect_refused(run("--socket", control(daemon), *arguments), 1, text)
         daemon.expect_at_rest()
 

@@ -131,8 +131,8 @@ def priorities_change():
 def refusals():
     with backend(URGENT, top=TOP) as daemon:
         for arguments, text in (
-                (("vm1", "priority=10"), "from 0 to 9"), (("vm1", "priority=-1"), "from 0 to 9"),
-                (("vm1", "priority=1", "slo=1s"), "set by itself")):
+                (("vm1", "priority=10"), "must be 0 to 9"), (("vm1", "priority=-1"), "must be 0 to 9"),
+                (("vm1", "priority=1", "slo=1s"), 'slo: policy "fikit" knows no slos')):
             result = ctl(daemon, "set", *arguments)
             expect(result.returncode != 0 and text in result.stderr, f"{arguments}: {result}")
         for text in "10", "x", "-1", "5 ":
@@ -142,7 +142,7 @@ def refusals():
         daemon.expect_at_rest()
     with backend({"vm1": ""}) as daemon:
         result = ctl(daemon, "set", "vm1", "priority=1")
-        expect("policy fair knows no priorities; fikit does" in result.stderr, f"fair: {result}")
+        expect('policy "fair" knows no priorities; "fikit" does' in result.stderr, f"fair: {result}")
         with running(daemon, ("vm1", 9, MATMUL, *BUSY)):
             expect(gained(daemon, 1)[0] > 0, "a priority is nothing to fair")
         daemon.expect_at_rest()

@@ -163,12 +163,12 @@ def refusals():
     vms = {"vm1": 'request = "60%";', "vm2": 'limit = "30%";'}
     with backend(vms, top=TOP) as daemon:
         for arguments, text in (
-                (("vm2", "request=41%", "limit=100%"), "would request more than all of it"),
-                (("vm2", "request=40%"), "a request of 40% is above a limit of 30%"),
-                (("vm2", "slo=5ms"), "an slo needs a request"),
-                (("vm1", "slo=2ms"), "an slo of 2.000 ms can't be kept"),
-                (("vm1", "limit=50%"), "a request of 60% is above a limit of 50%"),
-                (("vm1", "request=0%", "limit=0%"), "let nothing run")):
+                (("vm2", "request=41%", "limit=100%"), "the VMs of device 0 would have requested 101%"),
+                (("vm2", "request=40%"), "40% is above the limit of 30%"),
+                (("vm2", "slo=5ms"), "slo: needs a request"),
+                (("vm1", "slo=2ms"), "slo: can't be kept"),
+                (("vm1", "limit=50%"), "60% is above the limit of 50%"),
+                (("vm1", "request=0%", "limit=0%"), "limit: out of range: must be 0.1% to 100%")):
             result = ctl(daemon, "set", *arguments)
             expect(result.returncode == 1 and text in result.stderr, f"{arguments}: {result}")
         expect(change(daemon, "vm2", "request=40%", "limit=100%") ==

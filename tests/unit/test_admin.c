@@ -159,19 +159,39 @@ static json_int_t weight_of(size_t vm)
 	return weight;
 }
 
-START_TEST(set_changes_the_weight)
+static void expect_change(const json_t *reply, size_t i, const char *key, const char *before,
+			  const char *after)
+{
+	const json_t *change = report_at(reply, "changes", i);
+
+	report_expect(change, "vm", "a");
+	report_expect(change, "key", key);
+	report_expect(change, "before", before);
+	report_expect(change, "after", after);
+}
+
+START_TEST(set_changes_values)
 {
 	json_t *reply = admin_ask(&server, "{\"request\": \"set\", \"vm\": \"a\", \"weight\": 5}");
 
-	report_expect(reply, "vm", "a");
-	ck_assert_int_eq(report_number(reply, "weight"), 5);
-	ck_assert_int_eq(report_number(reply, "before"), 1);
+	ck_assert_uint_eq(report_length(reply, "changes"), 1);
+	expect_change(reply, 0, "weight", "1", "5");
 	json_decref(reply);
 	ck_assert_int_eq(weight_of(0), 5);
 	ck_assert_int_eq(weight_of(1), 3);
 	daemon_await_log(&server, "vm a: weight 1 -> 5");
+	reply = admin_ask(&server,
+			  "{\"request\": \"set\", \"vm\": \"a\", \"settings\": {\"weight\": "
+			  "\"7\", \"memory\": \"1G\"}, \"save\": false}");
+	ck_assert_uint_eq(report_length(reply, "changes"), 2);
+	expect_change(reply, 0, "weight", "5", "7");
+	expect_change(reply, 1, "memory", "none", "1G");
+	json_decref(reply);
+	ck_assert_int_eq(weight_of(0), 7);
 }
 END_TEST
+
+#define SET_A "{\"request\": \"set\", \"vm\": \"a\", "
 
 START_TEST(bad_set_changes_nothing)
 {
@@ -181,34 +201,38 @@ START_TEST(bad_set_changes_nothing)
 		{"{\"request\": \"set\", \"vm\": \"c\", \"weight\": 2}", "no VM called \"c\""},
 		{"{\"request\": \"set\", \"weight\": 2}", "\"vm\""},
 		{"{\"request\": \"set\", \"vm\": 1, \"weight\": 2}", "\"vm\""},
-		{"{\"request\": \"set\", \"vm\": \"a\"}", "\"slo_ns\" is missing"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 2, \"limit_ppm\": 9}",
-		 "\"weight\" is set by itself"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"limit_ppm\": 500000}",
-		 "policy fair knows no requests and limits"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"limit_ppm\": 1000001}",
-		 "whole number from 0 to 1000000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"request_ppm\": -1}",
-		 "whole number from 0 to 1000000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"request_ppm\": \"5%\"}",
-		 "whole number from 0 to 1000000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 0}", "from 1 to 10000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": -1}", "from 1 to 10000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 10001}", "from 1 to 10000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 4294967297}",
-		 "from 1 to 10000"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 2.0}", "whole number"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": \"2\"}", "whole number"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": null}", "whole number"},
-		{"{\"request\": \"set\", \"vm\": \"a\", \"weight\": 2, \"memory\": 1}",
-		 "no key \"memory\""},
+		{"{\"request\": \"set\", \"vm\": \"a\"}", "\"settings\", an object, is missing"},
+		{SET_A "\"settings\": {}}", "\"settings\", an object, is missing"},
+		{SET_A "\"settings\": [\"weight\"]}", "\"settings\", an object, is missing"},
+		{SET_A "\"weight\": 2, \"settings\": {}}", "one of \"settings\", or alone"},
+		{SET_A "\"settings\": {\"weight\": 2}}", "set to a string"},
+		{SET_A "\"settings\": {\"nosuch\": \"2\"}}", "\"nosuch\" can't be set"},
+		{SET_A "\"settings\": {\"socket\": \"/x\"}}",
+		 "\"socket\" can't be set, but weight"},
+		{SET_A "\"settings\": {\"device\": \"1\"}}", "\"device\" can't be set"},
+		{SET_A "\"settings\": {\"limit\": \"50%\"}}",
+		 "vm a: limit: policy \"fair\" knows no limits"},
+		{SET_A "\"settings\": {\"weight\": \"2\", \"memory\": \"1X\"}}", "is not a size"},
+		{SET_A "\"settings\": {\"memory\": \"800G\"}}", "the VMs of GPU 0 are given"},
+		{SET_A "\"settings\": {\"weight\": \"2\"}, \"save\": 1}",
+		 "\"save\" is true or false"},
+		{SET_A "\"weight\": 0}", "must be 1 to 10000"},
+		{SET_A "\"weight\": -1}", "must be 1 to 10000"},
+		{SET_A "\"weight\": 10001}", "must be 1 to 10000"},
+		{SET_A "\"weight\": 4294967297}", "must be 1 to 10000"},
+		{SET_A "\"weight\": 2.0}", "whole number"},
+		{SET_A "\"weight\": \"2\"}", "whole number"},
+		{SET_A "\"weight\": null}", "whole number"},
+		{SET_A "\"weight\": 2, \"memory\": 1}", "no key \"memory\""},
+		{"{\"request\": \"reload\", \"end\": 1}", "\"end\" is true or false"},
+		{"{\"request\": \"reload\", \"vm\": \"a\"}", "no key \"vm\""},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		admin_expect_refusal(admin_ask(&server, cases[i].request), cases[i].error);
 	ck_assert_int_eq(weight_of(0), 1);
 	ck_assert_int_eq(weight_of(1), 3);
-	ck_assert_uint_eq(daemon_count_log(&server, "weight"), 0);
+	ck_assert_uint_eq(daemon_count_log(&server, " -> "), 0);
 }
 END_TEST
 
@@ -282,7 +306,7 @@ static TCase *requests_tests(void)
 	tcase_add_test(tcase, figures_of_a_vm_include_sessions_that_ended);
 	tcase_add_test(tcase, stat_of_some_vms);
 	tcase_add_loop_test(tcase, names_of_programs, 0, 3);
-	tcase_add_test(tcase, set_changes_the_weight);
+	tcase_add_test(tcase, set_changes_values);
 	tcase_add_test(tcase, bad_set_changes_nothing);
 	tcase_add_test(tcase, bad_requests);
 	tcase_add_test(tcase, deep_request);

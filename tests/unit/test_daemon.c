@@ -426,7 +426,7 @@ END_TEST
 START_TEST(hangup_signal_is_not_the_end)
 {
 	ck_assert_int_eq(kill(server.pid, SIGHUP), 0);
-	daemon_await_log(&server, "the configuration is read at the start only");
+	daemon_await_log(&server, "is read again, by SIGHUP: changes: 0");
 }
 END_TEST
 

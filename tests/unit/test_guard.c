@@ -256,7 +256,6 @@ static void remove_files(void)
 START_TEST(group_of_a_vm_has_limits)
 {
 	struct fgv_config_vm vm = {.name = "a", .host_memory_bytes = 1 << 30, .processors = 3};
-	struct fgv_config config = {.vms = &vm, .vm_count = 1};
 	struct fgv_cgroups cgroups;
 	char why[256];
 	int fd;
@@ -271,7 +270,8 @@ START_TEST(group_of_a_vm_has_limits)
 	ck_assert_int_eq(write(fd, "0", 1), 1);
 	ck_assert_str_eq(read_text("vm-a/cgroup.procs"), "0");
 	close(fd);
-	fgv_cgroups_fini(&cgroups, &config);
+	fgv_cgroups_close(&cgroups, "a");
+	fgv_cgroups_fini(&cgroups);
 	remove_files();
 }
 END_TEST

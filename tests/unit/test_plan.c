@@ -469,7 +469,7 @@ END_TEST
 START_TEST(only_some_keys_are_set)
 {
 	static const char *const may[] = {
-		"weight", "priority", "request",	"limit",       "slo",	     "memory",
+		"weight", "place_wait", "need", "priority", "request",	"limit",       "slo",	     "memory",
 		"users",  "sessions", "process_memory", "host_memory", "processors", "images"};
 	size_t count, found = 0;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);

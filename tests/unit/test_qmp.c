@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "backend/loop.h"
-#include "backend/vm.h"
+#include "backend/vms.h"
 #include "common/util.h"
 #include "qemu-device/qmp.h"
 
@@ -27,7 +27,8 @@
 static char folder[] = "/tmp/fairgv-test-XXXXXX";
 static char path[64], beside[80];
 static struct fgv_config_vm config;
-static struct fgv_vm vm;
+static struct fgv_vm vm, *listed = &vm;
+static const struct fgv_vms vms = {.list = &listed, .count = 1};
 static struct fgv_qmp qmp;
 static int loop;
 
@@ -43,7 +44,9 @@ static void start_with(bool asks)
 	vm = (struct fgv_vm){.config = &config};
 	loop = fgv_loop_create();
 	ck_assert_int_ge(loop, 0);
-	ck_assert_int_eq(fgv_qmp_init(&qmp, loop, asks, &vm, 1, why, sizeof(why)), 0);
+	fgv_qmp_init(&qmp, loop, asks, &vms);
+	ck_assert_int_eq(fgv_qmp_open(&qmp, path, geteuid(), why, sizeof(why)), 0);
+	fgv_qmp_settle(&qmp);
 }
 
 static void start(void)
@@ -286,7 +289,8 @@ START_TEST(place_is_taken)
 	struct fgv_qmp other;
 	char why[256];
 
-	ck_assert_int_eq(fgv_qmp_init(&other, loop, true, &vm, 1, why, sizeof(why)), -EADDRINUSE);
+	fgv_qmp_init(&other, loop, true, &vms);
+	ck_assert_int_eq(fgv_qmp_open(&other, path, geteuid(), why, sizeof(why)), -EADDRINUSE);
 	ck_assert_ptr_nonnull(strstr(why, "socket.qmp: a daemon answers there already"));
 }
 END_TEST
