@@ -15,13 +15,15 @@ sys.dont_write_bytecode = True  # the source tree may be read-only, and stays cl
 
 import apigen_emit as emit  # noqa: E402
 import apigen_roundtrip as roundtrip  # noqa: E402
+import apigen_shape as shape  # noqa: E402
 from apigen_parse import Parser  # noqa: E402
 
 EMITTERS = {
     "{}_wire.h": emit.wire_header, "{}_wire.c": emit.wire_source,
     "{}_guest.h": emit.guest_header, "{}_guest.c": emit.guest_source,
     "{}_host.h": emit.host_header, "{}_host.c": emit.host_source,
-    "{}_roundtrip.c": roundtrip.source, "operations.md": emit.docs,
+    "{}_roundtrip.c": roundtrip.source, "{}_shape.c": shape.source,
+    "operations.md": emit.docs,
 }
 
 

@@ -173,8 +173,8 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 	session->gpu->copies = is_copy(session, request);
 	begun_ns = errand ? fgv_errands_begin(session) : 0;
 	answer->data_len = 0;
-	err = fgv_dispatch(session, request, session->message, len, answer->data,
-			   &answer->data_len, &answer->status);
+	err = fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
+			   &answer->status);
 	session->gpu->copies = false;
 	if (err < 0)
 		return violation(session, request, request->violation);
@@ -529,8 +529,7 @@ static void tell_rings(struct fgv_session *session)
 		__atomic_store_n(told, rings, __ATOMIC_RELAXED);
 }
 
-/* One turn: how much was done, or a negative errno. */
-static int turn(struct fgv_session *session)
+int fgv_dispatcher_turn(struct fgv_session *session)
 {
 	int done = 0, err = 1;
 
@@ -661,7 +660,7 @@ int fgv_dispatcher_run(struct fgv_session *session)
 	int err = 0;
 
 	while (err >= 0 && !__atomic_load_n(&session->is_over, __ATOMIC_RELAXED)) {
-		err = turn(session);
+		err = fgv_dispatcher_turn(session);
 		if (err > 0) {
 			spin = fgv_spin_start();
 			idle_since_ns = 0;

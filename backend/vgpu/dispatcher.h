@@ -16,4 +16,7 @@ struct fgv_session;
  */
 int fgv_dispatcher_run(struct fgv_session *session);
 
+/* One turn of it, which waits for nothing: how much was done, or a negative errno as above. */
+int fgv_dispatcher_turn(struct fgv_session *session);
+
 #endif

@@ -19,7 +19,9 @@ CUresult fgv_textures_init(struct textures *textures)
 
 void fgv_textures_fini(struct textures *textures)
 {
-	for (uint32_t i = 0; textures->slots && i < TEXTURES_MAX; i++)
+	uint64_t used = fgv_min_u64(textures->next, TEXTURES_MAX);
+
+	for (uint64_t i = 0; i < used; i++)
 		free(textures->slots[i]);
 	free(textures->slots);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/fuzz/target.h"
 
 #define INPUT_MAX (1 << 20)
@@ -37,10 +38,16 @@ static int replay(const char *path)
 
 int main(int argc, char **argv)
 {
+	/* A target may take descriptor 1 for what kernels print. */
+	FILE *out = fdopen(dup(STDOUT_FILENO), "w");
+
+	if (!out)
+		return EXIT_FAILURE;
 	for (int i = 1; i < argc; i++) {
 		if (replay(argv[i]))
 			return EXIT_FAILURE;
 	}
-	printf("inputs=%d\n", argc - 1);
+	fprintf(out, "inputs=%d\n", argc - 1);
+	fclose(out);
 	return EXIT_SUCCESS;
 }

@@ -1,0 +1,60 @@
+/* One thread for the whole process, which is told by fuzz_watch() what to look at. */
+#include "tests/fuzz/watchdog.h"
+
+#include <cuda.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "common/util.h"
+#include "softgpu/device/internal.h"
+
+#define LOOK_MS	 10
+#define LIMIT_NS (100 * FGV_NS_PER_MS)
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_once_t once;
+	struct softgpu *gpu;
+	uint64_t since_ns;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+void fuzz_stop(struct softgpu *gpu)
+{
+	pthread_mutex_lock(&gpu->job_lock);
+	if (__atomic_load_n(&gpu->fault, __ATOMIC_RELAXED) == CUDA_SUCCESS)
+		__atomic_store_n(&gpu->fault, CUDA_ERROR_LAUNCH_TIMEOUT, __ATOMIC_RELEASE);
+	__atomic_store_n(&gpu->job.stop, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&gpu->job_lock);
+}
+
+/* Again and again: a kernel may have been about to begin. */
+static void *run(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		poll(NULL, 0, LOOK_MS);
+		pthread_mutex_lock(&watch.lock);
+		if (watch.gpu && fgv_now_ns() - watch.since_ns > LIMIT_NS)
+			fuzz_stop(watch.gpu);
+		pthread_mutex_unlock(&watch.lock);
+	}
+	return NULL;
+}
+
+static void start(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run, NULL))
+		abort();
+	pthread_detach(thread);
+}
+
+void fuzz_watch(struct softgpu *gpu)
+{
+	pthread_once(&watch.once, start);
+	pthread_mutex_lock(&watch.lock);
+	watch.gpu = gpu;
+	watch.since_ns = fgv_now_ns();
+	pthread_mutex_unlock(&watch.lock);
+}
