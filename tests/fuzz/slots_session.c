@@ -190,12 +190,16 @@ static void close_fds(const struct fgv_session *session)
 void slots_end(struct slots_session *slots)
 {
 	struct fgv_session *session = slots->session;
+	/* Which is left to the process's end, since a copy may be on its way there. */
+	void *word = session->stall.looks.word;
 
 	stop_gpu(session);
 	fgv_session_fini(session);
 	fgv_engines_fini(session);
 	fuzz_watch(NULL);
 	session->gpu->ops->close(session->gpu);
+	if (word)
+		munmap(word, FGV_PAGE_BYTES);
 	fgv_window_unmap(&session->window);
 	close_fds(session);
 	for (unsigned i = 0; i < FGV_ENGINES; i++)
