@@ -122,3 +122,16 @@ void fgv_session_parts_stats(const struct fgv_session *session, struct fgv_gpusc
 		fgv_gpusched_stats_add(stats, &part);
 	}
 }
+
+const struct fgv_share *fgv_session_share(const struct fgv_session *session, unsigned i)
+{
+	return i < session->part_count ? session->parts[i].share : NULL;
+}
+
+uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share)
+{
+	struct fgv_account account;
+
+	fgv_share_account(share, session->account, &account);
+	return account.memory_bytes;
+}

@@ -2,7 +2,7 @@
  * Connections until their hello; see transport.h.
  */
 #define _GNU_SOURCE
-#include "backend/transport.h"
+#include "backend/transport_priv.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -22,23 +22,6 @@
 /* Descriptors may be freed by somebody else: look again after this time. */
 #define ACCEPT_PAUSE_NS FGV_NS_PER_SEC
 
-/* Programs that wait for a place are tried again, and told that they wait, after these times. */
-#define LOOK_AGAIN_NS (100 * FGV_NS_PER_MS)
-#define TELL_WAIT_NS  (10 * FGV_NS_PER_SEC)
-
-struct fgv_connection {
-	struct fgv_watch watch; /* first, so that its address is ours */
-	TAILQ_ENTRY(fgv_connection) link;
-	struct fgv_transport *transport;
-	uint64_t deadline_ns;
-	uint64_t tell_ns; /* when it is told again that it waits; 0: it waits for no place */
-	struct fgv_peer peer;
-	bool looks; /* it wants no session */
-	/* What it wants, while it waits for another session's end, or for a place. */
-	struct fgv_vm *vm; /* NULL: its hello has not come */
-	struct fgv_msg_hello hello;
-};
-
 static void accept_again(struct fgv_transport *transport)
 {
 	if (!transport->accept_again_ns)
@@ -47,8 +30,7 @@ static void accept_again(struct fgv_transport *transport)
 	fgv_loop_change(transport->loop, &transport->watch, EPOLLIN);
 }
 
-/* Its list. */
-static void take_off(struct fgv_connection *connection)
+void fgv_connection_take_off(struct fgv_connection *connection)
 {
 	struct fgv_transport *transport = connection->transport;
 
@@ -67,7 +49,7 @@ static void drop(struct fgv_connection *connection)
 
 	fgv_loop_remove(transport->loop, &connection->watch);
 	close(connection->watch.fd);
-	take_off(connection);
+	fgv_connection_take_off(connection);
 	free(connection);
 	accept_again(transport);
 }
@@ -126,7 +108,7 @@ static struct fgv_vm *find_vm(const struct fgv_transport *transport, const char 
 	return NULL;
 }
 
-static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
+void fgv_connection_start(struct fgv_connection *connection, struct fgv_vm *vm,
 			  const struct fgv_msg_hello *hello)
 {
 	struct fgv_client client = {
@@ -148,86 +130,6 @@ static void start_session(struct fgv_connection *connection, struct fgv_vm *vm,
 		refuse(connection, status, "%s", text);
 	else
 		drop(connection);
-}
-
-/* How many of @vm's programs wait: it has so many places to wait, whatever the others do. */
-static unsigned count_waiting(const struct fgv_transport *transport, const struct fgv_vm *vm)
-{
-	const struct fgv_connection *connection;
-	unsigned count = 0;
-
-	TAILQ_FOREACH(connection, &transport->waiting, link)
-		count += connection->vm == vm;
-	return count;
-}
-
-/* By deadlines, and among equal ones in the order in which they came. */
-static void insert_waiting(struct fgv_transport *transport, struct fgv_connection *connection)
-{
-	struct fgv_connection *before = TAILQ_LAST(&transport->waiting, fgv_connections);
-
-	while (before && before->deadline_ns > connection->deadline_ns)
-		before = TAILQ_PREV(before, fgv_connections, link);
-	if (before)
-		TAILQ_INSERT_AFTER(&transport->waiting, before, connection, link);
-	else
-		TAILQ_INSERT_HEAD(&transport->waiting, connection, link);
-	transport->waiting_count++;
-}
-
-static void wait_until(struct fgv_connection *connection, struct fgv_vm *vm,
-		       const struct fgv_msg_hello *hello, uint64_t deadline_ns)
-{
-	take_off(connection);
-	connection->vm = vm;
-	connection->hello = *hello;
-	connection->deadline_ns = deadline_ns;
-	insert_waiting(connection->transport, connection);
-	fgv_loop_change(connection->transport->loop, &connection->watch, EPOLLRDHUP);
-}
-
-/* It would give up if it heard nothing. */
-static void tell_wait(struct fgv_connection *connection, uint64_t now_ns)
-{
-	static const struct fgv_msg_wait message = {.type = FGV_MSG_WAIT};
-
-	if (!connection->tell_ns || now_ns < connection->tell_ns)
-		return;
-	connection->tell_ns = now_ns + TELL_WAIT_NS;
-	send(connection->watch.fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* No GPU has room for it. The time that it may wait begins when that is first found. */
-static void wait_for_place(struct fgv_connection *connection, struct fgv_vm *vm,
-			   const struct fgv_msg_hello *hello)
-{
-	uint64_t now_ns = fgv_now_ns();
-
-	if (connection->tell_ns)
-		return;
-	connection->tell_ns = now_ns;
-	wait_until(connection, vm, hello, now_ns + vm->config->place_wait_ns);
-	tell_wait(connection, now_ns);
-}
-
-/* Its session starts, or is refused, or waits for what it lacks. */
-static void admit(struct fgv_connection *connection, struct fgv_vm *vm,
-		  const struct fgv_msg_hello *hello)
-{
-	struct fgv_transport *transport = connection->transport;
-	bool may_wait = connection->vm || count_waiting(transport, vm) < FGV_WAITING_VM_MAX;
-
-	if (may_wait && fgv_sessions_must_wait(transport->sessions, vm)) {
-		/* The VM is full only because a session of it is ending, which is not long. */
-		if (!connection->vm)
-			wait_until(connection, vm, hello,
-				   fgv_now_ns() + FGV_ENDING_WAIT_MS * FGV_NS_PER_MS);
-	} else if (may_wait && vm->config->place_wait_ns &&
-		   fgv_sessions_lack_place(transport->sessions, vm, &hello->need)) {
-		wait_for_place(connection, vm, hello);
-	} else {
-		start_session(connection, vm, hello);
-	}
 }
 
 /* The same for a VM that there is and for one that there is not: names are nobody's business. */
@@ -280,7 +182,7 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 	else if (connection->looks)
 		show(connection, vm);
 	else
-		admit(connection, vm, hello);
+		fgv_connection_admit(connection, vm, hello);
 }
 
 /* Takes the hello if it is there. True: it is not, and the connection waits for it. */
@@ -479,40 +381,6 @@ void fgv_transport_fini(struct fgv_transport *transport)
 		drop(connection);
 }
 
-void fgv_transport_reaped(struct fgv_transport *transport)
-{
-	struct fgv_connection *connection, *after;
-
-	for (connection = TAILQ_FIRST(&transport->waiting); connection; connection = after) {
-		const struct fgv_msg_hello hello = connection->hello;
-
-		after = TAILQ_NEXT(connection, link);
-		admit(connection, connection->vm, &hello);
-	}
-}
-
-/* Memory may be given back by programs that go on. */
-static bool waits_for_place(const struct fgv_transport *transport)
-{
-	const struct fgv_connection *connection;
-
-	TAILQ_FOREACH(connection, &transport->waiting, link) {
-		if (connection->tell_ns)
-			return true;
-	}
-	return false;
-}
-
-static void look_again(struct fgv_transport *transport, uint64_t now_ns)
-{
-	struct fgv_connection *connection;
-
-	transport->look_again_ns = now_ns + LOOK_AGAIN_NS;
-	fgv_transport_reaped(transport);
-	TAILQ_FOREACH(connection, &transport->waiting, link)
-		tell_wait(connection, now_ns);
-}
-
 uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
 {
 	const struct fgv_connection *oldest = TAILQ_FIRST(&transport->unfinished);
@@ -523,7 +391,7 @@ uint64_t fgv_transport_deadline_ns(const struct fgv_transport *transport)
 		deadline_ns = fgv_earlier_ns(deadline_ns, oldest->deadline_ns);
 	if (waiting)
 		deadline_ns = fgv_earlier_ns(deadline_ns, waiting->deadline_ns);
-	if (waits_for_place(transport))
+	if (fgv_transport_waits_for_place(transport))
 		deadline_ns = fgv_earlier_ns(deadline_ns, transport->look_again_ns);
 	return deadline_ns;
 }
@@ -540,7 +408,7 @@ void fgv_transport_tick(struct fgv_transport *transport)
 		       FGV_HELLO_TIMEOUT_MS / 1000);
 	/* The start refuses, and says why. */
 	while ((oldest = TAILQ_FIRST(&transport->waiting)) && now_ns >= oldest->deadline_ns)
-		start_session(oldest, oldest->vm, &oldest->hello);
-	if (waits_for_place(transport) && now_ns >= transport->look_again_ns)
-		look_again(transport, now_ns);
+		fgv_connection_start(oldest, oldest->vm, &oldest->hello);
+	if (fgv_transport_waits_for_place(transport) && now_ns >= transport->look_again_ns)
+		fgv_transport_look_again(transport, now_ns);
 }
