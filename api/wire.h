@@ -130,6 +130,10 @@ _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
  * and gets it back without the descriptor as the acknowledgement. Either side's end
  * of the connection ends the session; a host that ends one says why before, if it can.
  *
+ * A session with several GPUs has a window for each, of which the first welcome brings the first
+ * one's. Behind it come welcomes for the others, each with a third descriptor: a connection, on
+ * which lanes of that window are made known as on the first one.
+ *
  * A hello of type FGV_MSG_LOOK wants no session: the daemon itself answers it, with a view of
  * the VM or a refusal, and that is the end of the connection.
  */
@@ -183,7 +187,7 @@ struct fgv_msg_welcome {
 	uint64_t arena_len;
 	uint64_t staging_len;
 	uint32_t is_substitute; /* 1: the GPU is the soft one, as the host has found no other */
-	uint32_t reserved;
+	uint32_t parts;		/* further GPUs, for each of which a welcome follows */
 	char vm[FGV_NAME_MAX];
 	char text[256]; /* why not, where status is not 0; else the device's name */
 };

@@ -82,6 +82,13 @@ static CUresult cuda_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 	return CUDA_SUCCESS;
 }
 
+static CUresult cuda_use(struct fgv_gpu *gpu)
+{
+	struct cuda *cuda = cuda_of(gpu);
+
+	return cuda->driver->context_set(cuda->context);
+}
+
 /* What is on the device goes with the context; only our own memory is left to free. */
 static void cuda_close(struct fgv_gpu *gpu)
 {
@@ -473,6 +480,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.place = cuda_place,
 	.open = cuda_open,
 	.close = cuda_close,
+	.use = cuda_use,
 	.info = cuda_info,
 	.mem_alloc = cuda_mem_alloc,
 	.mem_free = cuda_mem_free,

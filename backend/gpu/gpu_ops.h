@@ -3,8 +3,8 @@
  * driver, by dlopen, so that one binary starts on any machine) and fgv_gpu_soft (the
  * soft GPU). To add an operation, add a row here and in both.
  *
- * Threads: the dispatcher of a vGPU process, and no other. Nothing here waits for
- * the GPU: what takes time is queued, and fences say when it is done.
+ * Threads: the dispatcher of the GPU's part of a session, and no other (use() hands it over).
+ * Nothing here waits for the GPU: what takes time is queued, and fences say when it is done.
  *
  * Codes are CUDA driver codes. A fault of the GPU is sticky: after it every
  * operation returns its code. Addresses come from the guest, unchecked; the
@@ -174,6 +174,11 @@ struct fgv_gpu_ops {
 
 	CUresult (*open)(const struct fgv_gpu_config *config, struct fgv_gpu **gpu);
 	void (*close)(struct fgv_gpu *gpu);
+	/*
+	 * From now on the calling thread is the one that uses @gpu, and none that it used before.
+	 * Whoever has opened a GPU uses it.
+	 */
+	CUresult (*use)(struct fgv_gpu *gpu);
 	/* Fills all but `devices`; memory_bytes is the device's. */
 	CUresult (*info)(struct fgv_gpu *gpu, struct fgv_device_info *info);
 

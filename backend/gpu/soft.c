@@ -93,6 +93,12 @@ static void soft_close(struct fgv_gpu *gpu)
 	free(soft);
 }
 
+static CUresult soft_use(struct fgv_gpu *gpu)
+{
+	(void)gpu;
+	return CUDA_SUCCESS;
+}
+
 static int attribute_of(struct soft *soft, CUdevice_attribute attribute)
 {
 	int value = 0;
@@ -496,6 +502,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.place = soft_place,
 	.open = soft_open,
 	.close = soft_close,
+	.use = soft_use,
 	.info = soft_info,
 	.mem_alloc = soft_mem_alloc,
 	.mem_free = soft_mem_free,

@@ -58,6 +58,7 @@ int fgv_console_init(struct fgv_console *console)
 	int log_fd = fgv_log_move();
 	int err = log_fd < 0 ? log_fd : 0;
 
+	pthread_mutex_init(&console->lock, NULL);
 	keep_reports(log_fd);
 	for (unsigned i = 0; err == 0 && i < FGV_ARRAY_LEN(console->files); i++)
 		err = open_file(&console->files[i], descriptor_of(i));
@@ -74,7 +75,7 @@ static size_t written(unsigned file)
 /* True: there may be text that was not there before. */
 static bool print(struct fgv_session *session)
 {
-	const struct fgv_console_file *files = session->console.files;
+	const struct fgv_console_file *files = session->console->files;
 	const size_t room[2] = {FGV_CONSOLE_BYTES - files[0].end, FGV_CONSOLE_BYTES - files[1].end};
 
 	return session->gpu->ops->print(session->gpu, room);
@@ -83,10 +84,10 @@ static bool print(struct fgv_session *session)
 /* Before a reply, which the guest reads first: fgv_ring_publish() orders the two. */
 static void tell(struct fgv_session *session)
 {
-	struct fgv_console_file *files = session->console.files;
+	struct fgv_console_file *files = session->console->files;
 	bool any = false;
 
-	for (unsigned i = 0; i < FGV_ARRAY_LEN(session->console.files); i++) {
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(session->console->files); i++) {
 		files[i].end = written(i);
 		any |= files[i].end > files[i].taken;
 	}
@@ -95,8 +96,10 @@ static void tell(struct fgv_session *session)
 
 void fgv_console_look(struct fgv_session *session)
 {
+	pthread_mutex_lock(&session->console->lock);
 	if (print(session))
 		tell(session);
+	pthread_mutex_unlock(&session->console->lock);
 }
 
 size_t fgv_console_take(struct fgv_console *console, unsigned file, void *text, size_t room)
@@ -121,11 +124,13 @@ CUresult fgv_do_text_read(struct fgv_session *session, struct fgv_request *reque
 	uint8_t *text = in->text;
 
 	(void)request;
+	pthread_mutex_lock(&session->console->lock);
 	print(session);
-	out->stdout_bytes = (uint32_t)fgv_console_take(&session->console, 0, text, room);
+	out->stdout_bytes = (uint32_t)fgv_console_take(session->console, 0, text, room);
 	text += out->stdout_bytes;
 	room -= out->stdout_bytes;
-	out->stderr_bytes = (uint32_t)fgv_console_take(&session->console, 1, text, room);
+	out->stderr_bytes = (uint32_t)fgv_console_take(session->console, 1, text, room);
 	tell(session);
+	pthread_mutex_unlock(&session->console->lock);
 	return CUDA_SUCCESS;
 }

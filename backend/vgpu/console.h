@@ -6,11 +6,12 @@
  *
  * The guest learns from its window that there is text, and fetches it.
  *
- * Threads: the dispatcher's; the driver's may write.
+ * Threads: the dispatchers of a session's parts, which take the lock; the driver's may write.
  */
 #ifndef FGV_VGPU_CONSOLE_H
 #define FGV_VGPU_CONSOLE_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct fgv_console_file {
 };
 
 struct fgv_console {
+	pthread_mutex_t lock;
 	struct fgv_console_file files[2]; /* standard output, standard error */
 };
 

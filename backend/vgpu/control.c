@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "backend/fds.h"
 #include "backend/vgpu/session.h"
+#include "common/util.h"
 #include "shmring/barrier.h"
 #include "shmring/park.h"
 
@@ -23,12 +24,10 @@ static int violation(struct fgv_session *session, const char *why)
 	return -EPROTO;
 }
 
-int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text)
+static void fill_welcome(struct fgv_msg_welcome *msg, const struct fgv_setup *setup,
+			 CUresult status, const char *text)
 {
-	const struct fgv_setup *setup = &session->setup;
-	int fds[] = {session->fds[FGV_SETUP_WINDOW], session->fds[FGV_SETUP_DOORBELL]};
-	bool hands_over = status == CUDA_SUCCESS && fds[0] >= 0;
-	struct fgv_msg_welcome msg = {
+	*msg = (struct fgv_msg_welcome){
 		.type = FGV_MSG_WELCOME,
 		.version = FGV_WIRE_VERSION,
 		.status = status,
@@ -39,12 +38,32 @@ int fgv_control_welcome(struct fgv_session *session, CUresult status, const char
 		.arena_len = setup->arena_len,
 		.staging_len = setup->staging_len,
 		.is_substitute = setup->is_substitute,
+		.parts = setup->parts,
 	};
+	memcpy(msg->vm, setup->vm, sizeof(msg->vm));
+	snprintf(msg->text, sizeof(msg->text), "%s", text);
+}
 
-	memcpy(msg.vm, setup->vm, sizeof(msg.vm));
-	snprintf(msg.text, sizeof(msg.text), "%s", text);
+int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text)
+{
+	int fds[] = {session->fds[FGV_SETUP_WINDOW], session->fds[FGV_SETUP_DOORBELL]};
+	bool hands_over = status == CUDA_SUCCESS && fds[0] >= 0;
+	struct fgv_msg_welcome msg;
+
+	fill_welcome(&msg, &session->setup, status, text);
 	return fgv_fds_send(session->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
 			    hands_over ? 2 : 0);
+}
+
+int fgv_control_welcome_part(const struct fgv_session *first, const struct fgv_session *part,
+			     int peer_fd, const char *text)
+{
+	int fds[] = {part->fds[FGV_SETUP_WINDOW], part->fds[FGV_SETUP_DOORBELL], peer_fd};
+	struct fgv_msg_welcome msg;
+
+	fill_welcome(&msg, &part->setup, CUDA_SUCCESS, text);
+	return fgv_fds_send(first->fds[FGV_SETUP_CONNECTION], &msg, sizeof(msg), fds,
+			    FGV_ARRAY_LEN(fds));
 }
 
 void fgv_control_end(struct fgv_session *session, const char *text)

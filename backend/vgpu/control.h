@@ -16,6 +16,11 @@ struct fgv_session;
  */
 int fgv_control_welcome(struct fgv_session *session, CUresult status, const char *text);
 
+/* The same for the window of a further @part; the guest gets @peer_fd, its end of that connection.
+ */
+int fgv_control_welcome_part(const struct fgv_session *first, const struct fgv_session *part,
+			     int peer_fd, const char *text);
+
 /* Tells the program why its session ends, if it still listens. */
 void fgv_control_end(struct fgv_session *session, const char *text);
 

@@ -73,6 +73,37 @@ int fgv_daemon_await_setup(struct fgv_session *session)
 	return err ? err : take_fds(&msg, session->fds, FGV_SETUP_FDS);
 }
 
+int fgv_daemon_await_part(struct fgv_session *part, int *peer_fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(FGV_SETUP_PART_FDS * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_control = &control, .msg_controllen = sizeof(control)};
+	struct fgv_setup_part message;
+	int fds[FGV_SETUP_PART_FDS];
+	int err = receive(&message, sizeof(message), &msg);
+
+	if (!err)
+		err = take_fds(&msg, fds,
+			       message.prepare.soft ? FGV_SETUP_PART_FDS : FGV_SETUP_SEAT);
+	if (err)
+		return err;
+	part->prepare = message.prepare;
+	part->setup = message.setup;
+	part->setup.vm[FGV_NAME_MAX - 1] = '\0';
+	part->setup.program[FGV_NAME_MAX - 1] = '\0';
+	memcpy(part->fds, fds, sizeof(part->fds));
+	for (unsigned i = 0; i < FGV_SEAT_FDS; i++)
+		part->seat_fds[i] = message.prepare.soft ? fds[FGV_SETUP_SEAT + i] : -1;
+	*peer_fd = fds[FGV_SETUP_PEER];
+	/* The first part's alone. */
+	close(part->fds[FGV_SETUP_CGROUP]);
+	close(part->fds[FGV_SETUP_IMAGES]);
+	part->fds[FGV_SETUP_CGROUP] = part->fds[FGV_SETUP_IMAGES] = -1;
+	return 0;
+}
+
 void fgv_daemon_report(const struct fgv_session *session, CUresult status)
 {
 	struct fgv_prepared report = {.status = status};

@@ -17,6 +17,12 @@ struct fgv_session;
 int fgv_daemon_await_prepare(struct fgv_session *session);
 int fgv_daemon_await_setup(struct fgv_session *session);
 
+/*
+ * The same for what follows the setup of a session with several GPUs, one for each @part.
+ * *@peer_fd: the guest's end of its connection.
+ */
+int fgv_daemon_await_part(struct fgv_session *part, int *peer_fd);
+
 /* How opening the GPU went; the session's reason says why it failed. */
 void fgv_daemon_report(const struct fgv_session *session, CUresult status);
 

@@ -20,7 +20,9 @@
 #include "backend/vgpu/dispatcher.h"
 #include "backend/vgpu/images/keeper.h"
 #include "backend/vgpu/sandbox/sandbox.h"
+#include "backend/vgpu/parts.h"
 #include "backend/vgpu/session.h"
+#include "backend/vgpu/stages.h"
 #include "backend/vgpu/watch.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -29,196 +31,13 @@
 /* Too large for a stack; main()'s alone, who hands it to whoever needs it. */
 static struct fgv_session session_storage;
 
-/* Puts a stage's reason where the welcome takes it from. */
-static CUresult failed(struct fgv_session *session, CUresult status, const char *what, int err)
-{
-	snprintf(session->reason, sizeof(session->reason), "%s: %s", what, strerror(-err));
-	return status;
-}
-
-static void *map_shared(int fd, size_t len)
-{
-	void *base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return base == MAP_FAILED ? NULL : base;
-}
-
-static CUresult window_init(struct fgv_session *session)
-{
-	const struct fgv_setup *setup = &session->setup;
-	int err;
-
-	session->window = (struct fgv_window){
-		.len = setup->window_len,
-		.lanes_off = setup->lanes_off,
-		.lanes = setup->lanes,
-		.arena_off = setup->arena_off,
-		.arena_len = setup->arena_len,
-		.staging_len = setup->staging_len,
-	};
-	err = fgv_window_check(&session->window);
-	if (err == 0)
-		err = fgv_window_map_at(&session->window, session->fds[FGV_SETUP_WINDOW],
-					setup->window_off);
-	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the window", err);
-	if (setup->window_off) {
-		/* The others in there are none of its business. */
-		close(session->fds[FGV_SETUP_WINDOW]);
-		session->fds[FGV_SETUP_WINDOW] = -1;
-	}
-	return CUDA_SUCCESS;
-}
-
-static void window_fini(struct fgv_session *session)
-{
-	fgv_window_unmap(&session->window);
-}
-
-/* Maps @len bytes at @off of descriptor number @which, which is closed then; NULL and errno. */
-static void *map_once(struct fgv_session *session, enum fgv_setup_fd which, size_t len, off_t off,
-		      int protection)
-{
-	void *base = mmap(NULL, len, protection, MAP_SHARED, session->fds[which], off);
-
-	close(session->fds[which]);
-	session->fds[which] = -1;
-	return base == MAP_FAILED ? NULL : base;
-}
-
-static void accounts_fini(struct fgv_session *session)
-{
-	if (session->account)
-		munmap(session->account, sizeof(*session->account));
-	if (session->accounts)
-		munmap((void *)session->accounts, sizeof(*session->accounts));
-	if (session->allowance)
-		munmap((void *)session->allowance, sizeof(*session->allowance));
-}
-
-/* Of all this process can write its own account alone, and it keeps no descriptor of any. */
-static CUresult accounts_init(struct fgv_session *session)
-{
-	size_t own = session->setup.account * sizeof(struct fgv_account);
-
-	if (session->setup.account >= FGV_SESSIONS_MAX)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the account", -EINVAL);
-	session->allowance =
-		map_once(session, FGV_SETUP_ALLOWANCE, sizeof(*session->allowance), 0, PROT_READ);
-	session->accounts =
-		map_once(session, FGV_SETUP_ACCOUNTS, sizeof(*session->accounts), 0, PROT_READ);
-	session->account = map_once(session, FGV_SETUP_ACCOUNT, sizeof(*session->account),
-				    (off_t)own, PROT_READ | PROT_WRITE);
-	if (session->allowance && session->accounts && session->account)
-		return CUDA_SUCCESS;
-	accounts_fini(session);
-	return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the accounts", -errno);
-}
-
-static CUresult gate_init(struct fgv_session *session)
-{
-	int err = fgv_kernels_init(&session->kernels, session->setup.fills_gaps);
-
-	if (!err)
-		err = fgv_engines_init(session);
-	if (!err)
-		return CUDA_SUCCESS;
-	fgv_kernels_fini(&session->kernels);
-	return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the grant", err);
-}
-
-static void gate_fini(struct fgv_session *session)
-{
-	fgv_engines_fini(session);
-	fgv_kernels_fini(&session->kernels);
-}
-
-static CUresult soft_device_init(struct fgv_session *session)
-{
-	if (!session->prepare.soft)
-		return CUDA_SUCCESS;
-	session->seat = map_shared(session->seat_fds[FGV_SEAT_PAGE], sizeof(*session->seat));
-	if (!session->seat)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the soft device", -errno);
-	return CUDA_SUCCESS;
-}
-
-static void soft_device_fini(struct fgv_session *session)
-{
-	if (session->seat)
-		munmap(session->seat, sizeof(*session->seat));
-}
-
 static CUresult console_init(struct fgv_session *session)
 {
-	int err = fgv_console_init(&session->console);
+	int err = fgv_console_init(&session->own_console);
 
+	session->console = &session->own_console;
 	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the console", err);
-	return CUDA_SUCCESS;
-}
-
-static CUresult gpu_init(struct fgv_session *session)
-{
-	const struct fgv_prepare *prepare = &session->prepare;
-	const struct fgv_gpu_ops *ops = prepare->soft ? &fgv_gpu_soft : &fgv_gpu_cuda;
-	char why[160] = "";
-	struct fgv_gpu_config config = {
-		.ordinal = (int)prepare->ordinal,
-		.soft_memory_bytes = prepare->soft_memory_bytes,
-		.soft_engine =
-			{
-				.seat = session->seat,
-				.bell_fd = session->seat_fds[FGV_SEAT_BELL],
-				.arbiter_fd = session->seat_fds[FGV_SEAT_ARBITER],
-			},
-		.why = why,
-		.why_len = sizeof(why),
-	};
-	CUresult status = ops->open(&config, &session->gpu);
-
-	if (status != CUDA_SUCCESS)
-		snprintf(session->reason, sizeof(session->reason),
-			 "%s device %u can't be opened: CUDA error %d%s%s", ops->name,
-			 prepare->ordinal, (int)status, *why ? ": " : "", why);
-	return status;
-}
-
-static void gpu_fini(struct fgv_session *session)
-{
-	session->gpu->ops->close(session->gpu);
-}
-
-static CUresult staging_init(struct fgv_session *session)
-{
-	const struct fgv_window *window = &session->window;
-	CUresult status;
-
-	if (window->staging_len == 0)
-		return CUDA_SUCCESS;
-	status = session->gpu->ops->host_register(session->gpu, window->base + window->arena_off,
-						  window->staging_len);
-	if (status != CUDA_SUCCESS)
-		snprintf(session->reason, sizeof(session->reason),
-			 "the window's staging part can't be registered: CUDA error %d",
-			 (int)status);
-	return status;
-}
-
-static CUresult session_init(struct fgv_session *session)
-{
-	int err = fgv_session_init(session);
-
-	fgv_images_init(&session->images, session->fds[FGV_SETUP_IMAGES]);
-	if (err == -EDQUOT) {
-		snprintf(session->reason, sizeof(session->reason),
-			 "VM %s has no GPU memory left for the context of another program, or for "
-			 "what it needs",
-			 session->setup.vm);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (err < 0)
-		return failed(session, CUDA_ERROR_OUT_OF_MEMORY, "the session", err);
+		return fgv_stage_failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the console", err);
 	return CUDA_SUCCESS;
 }
 
@@ -227,7 +46,7 @@ static CUresult watch_init(struct fgv_session *session)
 	int err = fgv_watch_start(session);
 
 	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the watcher", err);
+		return fgv_stage_failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the watcher", err);
 	return CUDA_SUCCESS;
 }
 
@@ -236,7 +55,7 @@ static CUresult sandbox_enter(struct fgv_session *session)
 	int err = fgv_sandbox_enter(&session->sandbox, &session->prepare);
 
 	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
+		return fgv_stage_failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
 	return CUDA_SUCCESS;
 }
 
@@ -260,7 +79,7 @@ static CUresult sandbox_close(struct fgv_session *session)
 	err = fgv_sandbox_close(&session->sandbox, &terms);
 
 	if (err < 0)
-		return failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
+		return fgv_stage_failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the sandbox", err);
 	fgv_daemon_confined(session);
 	return CUDA_SUCCESS;
 }
@@ -274,16 +93,18 @@ static const struct stage {
 	void (*fini)(struct fgv_session *session);
 } stages[] = {
 	{sandbox_enter, NULL},
-	{soft_device_init, soft_device_fini},
+	{fgv_stage_soft_device_init, fgv_stage_soft_device_fini},
 	{console_init, NULL},
-	{gpu_init, gpu_fini},
+	{fgv_stage_gpu_init, fgv_stage_gpu_fini},
 #define STAGES_OF_GPU 4
-	{window_init, window_fini},
+	{fgv_stage_window_init, fgv_stage_window_fini},
+	{fgv_parts_open, fgv_parts_close},
 	{sandbox_close, NULL},
-	{accounts_init, accounts_fini},
-	{staging_init, NULL},
-	{gate_init, gate_fini},
-	{session_init, fgv_session_fini},
+	{fgv_stage_accounts_init, fgv_stage_accounts_fini},
+	{fgv_stage_staging_init, NULL},
+	{fgv_stage_gate_init, fgv_stage_gate_fini},
+	{fgv_stage_session_init, fgv_session_fini},
+	{fgv_parts_start, fgv_parts_stop},
 	{watch_init, NULL},
 };
 
@@ -323,10 +144,12 @@ static int end(struct fgv_session *session)
 	status = gpu->ops->fence_all(gpu, &fence);
 	if (status == CUDA_SUCCESS)
 		status = gpu->ops->fence_query(gpu, fence);
-	if (status == CUDA_SUCCESS) {
+	if (status == CUDA_SUCCESS)
 		gpu->ops->fence_put(gpu, fence);
+	if (status == CUDA_SUCCESS)
+		status = fgv_parts_are_idle(session);
+	if (status == CUDA_SUCCESS)
 		undo(session, FGV_ARRAY_LEN(stages));
-	}
 	return status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_READY ? EXIT_SUCCESS
 									: FGV_EXIT_FAULT;
 }
@@ -349,6 +172,15 @@ static void show_title(const struct fgv_session *session)
 	setproctitle("%s", title);
 }
 
+/* Until the guest or the daemon goes, or some part of it is over: then all are. */
+static int run_all(struct fgv_session *session)
+{
+	int err = fgv_dispatcher_run(session);
+	int others = fgv_parts_end(session);
+
+	return err < 0 ? err : others;
+}
+
 /* @status: how opening the GPU went. */
 static int serve(struct fgv_session *session, CUresult status)
 {
@@ -365,7 +197,7 @@ static int serve(struct fgv_session *session, CUresult status)
 	}
 	fgv_daemon_serving();
 	if (fgv_control_welcome(session, CUDA_SUCCESS, device_name(session, &info)) == 0 &&
-	    fgv_dispatcher_run(session) < 0) {
+	    fgv_parts_welcome(session) == 0 && run_all(session) < 0) {
 		fgv_error(FGV_SESSION_FORMAT ": ended: %s", FGV_SESSION_ARGS(session),
 			  session->reason);
 		fgv_control_end(session, session->reason);

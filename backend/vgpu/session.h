@@ -79,7 +79,9 @@ struct fgv_session {
 	struct fgv_graphs graphs;
 	struct fgv_images images;
 	struct fgv_slices slices;
-	struct fgv_console console;
+	struct fgv_console own_console; /* the first part's */
+	struct fgv_console *console;	/* of all parts */
+	struct fgv_parts *parts;	/* further GPUs; of the first part alone, or NULL */
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	struct fgv_charge context;
 	uint32_t local_bytes;	    /* of a thread, that the GPU has for all that may run at once */
