@@ -109,15 +109,20 @@ static void exec_vgpu(int control_fd, int log_fd)
 	_exit(127);
 }
 
-void vgpu_spawn(struct vgpu *vgpu)
+static void make(struct vgpu *vgpu)
 {
-	int pair[2];
-
 	memset(vgpu, 0, sizeof(*vgpu));
 	vgpu->connection_fd = vgpu->window_fd = vgpu->doorbell_fd = -1;
 	make_accounts(vgpu);
 	make_grants(vgpu);
 	make_seat(vgpu);
+}
+
+void vgpu_spawn(struct vgpu *vgpu)
+{
+	int pair[2];
+
+	make(vgpu);
 	vgpu->log_fd = shared_memory(0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	vgpu->control_fd = pair[0];
@@ -156,7 +161,7 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 
 static void send_fds(int socket, const void *data, size_t len, const int *fds, size_t count)
 {
-	char control[CMSG_SPACE(FGV_SETUP_FDS * sizeof(int))] = {0};
+	char control[CMSG_SPACE(FGV_SETUP_PART_FDS * sizeof(int))] = {0};
 	struct iovec part = {(void *)data, len};
 	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
 	struct cmsghdr *head;
@@ -188,13 +193,12 @@ static int images_socket(struct vgpu *vgpu)
 	return pair[1];
 }
 
-void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
+/* Of a setup. Those that are made here are closed by close_fds(); the guest's end: *@peer_fd. */
+static void make_fds(struct vgpu *vgpu, int *fds, int *peer_fd)
 {
 	struct fgv_window layout;
-	struct fgv_setup right;
-	int fds[FGV_SETUP_FDS], pair[2];
+	int pair[2];
 
-	vgpu_right_setup(vgpu, &right);
 	ck_assert_int_eq(fgv_window_layout(&layout, WINDOW_LEN, VGPU_LANES), 0);
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	fds[FGV_SETUP_CONNECTION] = pair[1];
@@ -213,13 +217,53 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
 	fds[FGV_SETUP_IMAGES] = images_socket(vgpu);
 	ck_assert_int_ge(fds[FGV_SETUP_WINDOW], 0);
 	ck_assert_int_ge(fds[FGV_SETUP_DOORBELL], 0);
-	send_fds(vgpu->control_fd, setup ? setup : &right, sizeof(right), fds, FGV_SETUP_FDS);
+	*peer_fd = pair[0];
+}
+
+static void close_fds(const int *fds)
+{
 	close(fds[FGV_SETUP_WINDOW]);
 	close(fds[FGV_SETUP_DOORBELL]);
 	close(fds[FGV_SETUP_CGROUP]);
 	close(fds[FGV_SETUP_IMAGES]);
-	close(pair[1]);
-	vgpu->connection_fd = pair[0];
+	close(fds[FGV_SETUP_CONNECTION]);
+}
+
+void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup)
+{
+	struct fgv_setup right;
+	int fds[FGV_SETUP_FDS];
+
+	vgpu_right_setup(vgpu, &right);
+	make_fds(vgpu, fds, &vgpu->connection_fd);
+	send_fds(vgpu->control_fd, setup ? setup : &right, sizeof(right), fds, FGV_SETUP_FDS);
+	close_fds(fds);
+}
+
+void vgpu_send_part(struct vgpu *vgpu, struct vgpu *part, uint32_t ordinal)
+{
+	struct fgv_setup_part message = {
+		.prepare =
+			{
+				.soft = 1,
+				.ordinal = ordinal,
+				.soft_memory_bytes = VGPU_MEMORY,
+				.shares_context = !vgpu->leaves_at_once,
+			},
+	};
+	int fds[FGV_SETUP_PART_FDS];
+
+	make(part);
+	part->pid = vgpu->pid;
+	part->is_part = true;
+	part->control_fd = -1;
+	part->log_fd = -1;
+	vgpu_right_setup(part, &message.setup);
+	make_fds(part, fds, &fds[FGV_SETUP_PEER]);
+	memcpy(&fds[FGV_SETUP_SEAT], part->seat_fds, sizeof(part->seat_fds));
+	send_fds(vgpu->control_fd, &message, sizeof(message), fds, FGV_SETUP_PART_FDS);
+	close(fds[FGV_SETUP_PEER]);
+	close_fds(fds);
 }
 
 /* Waits until @fd has something; false if it does not before the process has ended. */
@@ -254,9 +298,10 @@ void vgpu_read_report(struct vgpu *vgpu, struct fgv_prepared *report)
 	ck_assert_int_eq(recv(vgpu->control_fd, report, sizeof(*report), 0), sizeof(*report));
 }
 
-void vgpu_read_welcome(struct vgpu *vgpu)
+/* What comes on @connection_fd, with up to three descriptors: window, doorbell, connection. */
+static void read_welcome(struct vgpu *vgpu, int connection_fd, unsigned wanted)
 {
-	char control[CMSG_SPACE(2 * sizeof(int))];
+	char control[CMSG_SPACE(3 * sizeof(int))];
 	struct iovec part = {&vgpu->welcome, sizeof(vgpu->welcome)};
 	struct msghdr msg = {
 		.msg_iov = &part,
@@ -265,10 +310,10 @@ void vgpu_read_welcome(struct vgpu *vgpu)
 		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *head;
+	int fds[3];
 
-	ck_assert(await_input(vgpu, vgpu->connection_fd));
-	ck_assert_int_eq(recvmsg(vgpu->connection_fd, &msg, MSG_CMSG_CLOEXEC),
-			 sizeof(vgpu->welcome));
+	ck_assert(await_input(vgpu, connection_fd));
+	ck_assert_int_eq(recvmsg(connection_fd, &msg, MSG_CMSG_CLOEXEC), sizeof(vgpu->welcome));
 	ck_assert_uint_eq(vgpu->welcome.type, FGV_MSG_WELCOME);
 	head = CMSG_FIRSTHDR(&msg);
 	if (vgpu->welcome.status) {
@@ -276,9 +321,12 @@ void vgpu_read_welcome(struct vgpu *vgpu)
 		return;
 	}
 	ck_assert_ptr_nonnull(head);
-	ck_assert_uint_eq(head->cmsg_len, CMSG_LEN(2 * sizeof(int)));
-	memcpy(&vgpu->window_fd, CMSG_DATA(head), sizeof(int));
-	memcpy(&vgpu->doorbell_fd, CMSG_DATA(head) + sizeof(int), sizeof(int));
+	ck_assert_uint_eq(head->cmsg_len, CMSG_LEN(wanted * sizeof(int)));
+	memcpy(fds, CMSG_DATA(head), wanted * sizeof(int));
+	vgpu->window_fd = fds[0];
+	vgpu->doorbell_fd = fds[1];
+	if (wanted > 2)
+		vgpu->connection_fd = fds[2];
 	vgpu->window = (struct fgv_window){
 		.len = vgpu->welcome.window_len,
 		.lanes_off = vgpu->welcome.lanes_off,
@@ -289,6 +337,16 @@ void vgpu_read_welcome(struct vgpu *vgpu)
 	};
 	ck_assert_int_eq(fgv_window_check(&vgpu->window), 0);
 	ck_assert_int_eq(fgv_window_map(&vgpu->window, vgpu->window_fd), 0);
+}
+
+void vgpu_read_welcome(struct vgpu *vgpu)
+{
+	read_welcome(vgpu, vgpu->connection_fd, 2);
+}
+
+void vgpu_read_part(struct vgpu *vgpu, struct vgpu *part)
+{
+	read_welcome(part, vgpu->connection_fd, 3);
 }
 
 uint32_t vgpu_send_lane(struct vgpu *vgpu, uint32_t lane, int fd)
@@ -321,14 +379,19 @@ static void attach_lane(struct vgpu *vgpu, uint32_t number)
 	ck_assert_uint_eq(vgpu_send_lane(vgpu, number, lane->doorbell_fd), CUDA_SUCCESS);
 }
 
+void vgpu_attach_lanes(struct vgpu *vgpu)
+{
+	for (uint32_t i = 0; i < VGPU_LANES; i++)
+		attach_lane(vgpu, i);
+}
+
 void vgpu_begin(struct vgpu *vgpu)
 {
 	vgpu_send_prepare(vgpu, VGPU_MEMORY);
 	vgpu_send_setup(vgpu, NULL);
 	vgpu_read_welcome(vgpu);
 	ck_assert_msg(vgpu->welcome.status == CUDA_SUCCESS, "refused: %s", vgpu->welcome.text);
-	for (uint32_t i = 0; i < VGPU_LANES; i++)
-		attach_lane(vgpu, i);
+	vgpu_attach_lanes(vgpu);
 }
 
 void vgpu_start(struct vgpu *vgpu)
@@ -490,24 +553,8 @@ static void close_if(int fd)
 		close(fd);
 }
 
-int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
+void vgpu_give_back(struct vgpu *vgpu)
 {
-	int status, waited_ms = 0;
-
-	while (!vgpu_has_ended(vgpu)) {
-		poll(NULL, 0, VGPU_LOOK_MS);
-		waited_ms += VGPU_LOOK_MS;
-		if (waited_ms >= VGPU_PATIENCE_MS) {
-			kill(vgpu->pid, SIGKILL);
-			ck_abort_msg("the vGPU process does not end");
-		}
-	}
-	ck_assert_int_eq(waitpid(vgpu->pid, &status, 0), vgpu->pid);
-	ck_assert_msg(WIFEXITED(status), "the vGPU process was killed by signal %d",
-		      WTERMSIG(status));
-	*lines = count_lines(vgpu->log_fd);
-	if (getenv("FGV_TEST_SHOW_LOG"))
-		show_log(vgpu->log_fd);
 	if (vgpu->window.base)
 		fgv_window_unmap(&vgpu->window);
 	for (unsigned i = 0; i < VGPU_LANES; i++) {
@@ -530,7 +577,28 @@ int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
 		drop_grant(&vgpu->copying[i]);
 	for (unsigned i = 0; i < FGV_SEAT_FDS; i++)
 		close(vgpu->seat_fds[i]);
-	close(vgpu->log_fd);
+	close_if(vgpu->log_fd);
+}
+
+int vgpu_finish(struct vgpu *vgpu, unsigned *lines)
+{
+	int status, waited_ms = 0;
+
+	while (!vgpu_has_ended(vgpu)) {
+		poll(NULL, 0, VGPU_LOOK_MS);
+		waited_ms += VGPU_LOOK_MS;
+		if (waited_ms >= VGPU_PATIENCE_MS) {
+			kill(vgpu->pid, SIGKILL);
+			ck_abort_msg("the vGPU process does not end");
+		}
+	}
+	ck_assert_int_eq(waitpid(vgpu->pid, &status, 0), vgpu->pid);
+	ck_assert_msg(WIFEXITED(status), "the vGPU process was killed by signal %d",
+		      WTERMSIG(status));
+	*lines = count_lines(vgpu->log_fd);
+	if (getenv("FGV_TEST_SHOW_LOG"))
+		show_log(vgpu->log_fd);
+	vgpu_give_back(vgpu);
 	return WEXITSTATUS(status);
 }
 

@@ -63,6 +63,7 @@ struct vgpu {
 	struct vgpu_copying copying[2]; /* in and out, not given */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
+	bool is_part; /* a further GPU of a session: see vgpu_send_part() */
 };
 
 /* The process, which has been told nothing. */
@@ -75,6 +76,15 @@ void vgpu_send_setup(struct vgpu *vgpu, const struct fgv_setup *setup);
 void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup);
 /* Reads the welcome and maps the window, if there is one. */
 void vgpu_read_welcome(struct vgpu *vgpu);
+/*
+ * A further GPU of @vgpu's session, behind a setup that says that it comes; and its welcome, behind
+ * the first one. @part then is asked as any other, but ends with @vgpu: vgpu_give_back() is all
+ * that is left to do for it. @ordinal: of the soft GPU.
+ */
+void vgpu_send_part(struct vgpu *vgpu, struct vgpu *part, uint32_t ordinal);
+void vgpu_read_part(struct vgpu *vgpu, struct vgpu *part);
+void vgpu_give_back(struct vgpu *vgpu);
+void vgpu_attach_lanes(struct vgpu *vgpu);
 /* Sends a lane message with @fd (-1: none); the acknowledgement's status. */
 uint32_t vgpu_send_lane(struct vgpu *vgpu, uint32_t lane, int fd);
 /* All of that after vgpu_spawn(), with all lanes attached; and with it. */
