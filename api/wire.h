@@ -60,6 +60,7 @@ _Static_assert(FGV_LANE_REPLIES + FGV_REPLY_SLOTS * FGV_SLOT_BYTES <= FGV_LANE_H
 
 #define FGV_WINDOW_MAGIC 0x57564746u /* "FGVW" */
 #define FGV_NAME_MAX	 64	     /* of a VM, with its NUL */
+#define FGV_DEVICES_MAX	 16	     /* of a session */
 
 /*
  * A slot holds one request or one reply. mark: see shmring/ring.h. In a request,

@@ -24,7 +24,7 @@
 
 #define FGV_CONTROL_FD	    3
 #define FGV_SESSIONS_MAX    64 /* of one VM at a time */
-#define FGV_GPU_DEVICES_MAX 16
+#define FGV_GPU_DEVICES_MAX FGV_DEVICES_MAX
 
 /* Its exit status where the guest has ended and the GPU context has had a fault. */
 #define FGV_EXIT_FAULT 2

@@ -130,7 +130,7 @@ static const config_setting_t *place_of_devices(const struct fgv_config_vm *vm, 
 }
 
 static int check_devices_of(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm,
-			    size_t devices)
+			    size_t devices, bool is_mps)
 {
 	size_t count = fgv_config_device_count(vm, devices);
 	const char *key;
@@ -143,9 +143,14 @@ static int check_devices_of(const struct fgv_config_reader *reader, const struct
 				"there is no device %u: there are %zu, counted from 0",
 				vm->devices.list[i], devices);
 	}
-	if (count > 1 && !fgv_config_places(vm))
+	if (fgv_config_places(vm))
+		return 0;
+	if (count > 1 && vm->ivshmem)
 		return fgv_config_values_refuse(reader, place, key,
-						"a VM can't use several devices yet");
+						"a VM with a QEMU guest has one device");
+	if (count > 1 && is_mps)
+		return fgv_config_values_refuse(reader, place, key,
+						"under MPS a VM has one device");
 	return 0;
 }
 
@@ -157,6 +162,7 @@ int fgv_config_check_devices(const struct fgv_config *config, size_t devices, ch
 	int ret = 0;
 
 	for (size_t i = 0; i < config->vm_count && !ret; i++)
-		ret = check_devices_of(&reader, &config->vms[i], devices);
+		ret = check_devices_of(&reader, &config->vms[i], devices,
+				       config->context == FGV_CONTEXT_MPS);
 	return ret;
 }

@@ -1,6 +1,6 @@
 /*
- * What this process has of its session: the window, the connection, and the counters that all
- * lanes share. session.h makes and ends it.
+ * What this process has of its session on one GPU: the window, the connection, and the counters
+ * that all lanes share. session.h makes and ends it.
  *
  * Threads: any.
  */
@@ -21,9 +21,10 @@ struct fgv_client {
 	struct fgv_window window;
 	struct fgv_arena *arena; /* behind the staging part */
 	const struct fgv_transport *transport;
-	int connection; /* its end is the session's; what else it is for is the transport's */
-	int doorbell;	/* wakes the dispatcher */
-	int window_fd;	/* to map parts of the window once more (cuda/memory/hostmem.c) */
+	uint32_t device; /* the ordinal of its GPU */
+	int connection;	 /* its end is the session's; what else it is for is the transport's */
+	int doorbell;	 /* wakes the dispatcher */
+	int window_fd;	 /* to map parts of the window once more (cuda/memory/hostmem.c) */
 	char vm[FGV_NAME_MAX];
 	uint32_t ended; /* atomic: a CUresult; 0 while it goes on */
 	uint32_t lost;	/* atomic: by the loss of its connection */

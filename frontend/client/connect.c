@@ -162,7 +162,36 @@ static void close_if_open(int fd)
 		close(fd);
 }
 
-CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len)
+static void close_all(const struct fgv_greeting *greeting)
+{
+	close_if_open(greeting->window);
+	close_if_open(greeting->doorbell);
+	close_if_open(greeting->connection);
+}
+
+static void keep(struct fgv_client *client, const struct fgv_greeting *greeting)
+{
+	client->connection = greeting->connection;
+	client->doorbell = greeting->doorbell;
+	client->window_fd = greeting->window;
+	if (greeting->welcome.is_substitute)
+		fgv_warning(
+			"the host has no GPU: this program uses the %s, on the host's processors",
+			greeting->welcome.text);
+}
+
+/* How many GPUs there are is the host's word: no more than this library has room for. */
+static CUresult check_parts(const struct fgv_failure *failure, const struct fgv_client *client,
+			    const struct fgv_msg_welcome *welcome)
+{
+	if (welcome->parts < FGV_DEVICES_MAX && (!welcome->parts || client->transport->greet_part))
+		return CUDA_SUCCESS;
+	return fgv_connect_fail(failure, CUDA_ERROR_NOT_INITIALIZED,
+				"the backend offers %u GPUs, which this way has no room for",
+				welcome->parts + 1);
+}
+
+CUresult fgv_connect(struct fgv_client *client, uint32_t *parts, char *why, size_t why_len)
 {
 	const struct fgv_failure failure = {why, why_len};
 	struct fgv_greeting greeting = {.connection = -1, .doorbell = -1, .window = -1};
@@ -172,17 +201,31 @@ CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len)
 	res = client->transport->greet(&greeting, &failure);
 	if (!res)
 		res = accept_welcome(&failure, client, &greeting);
+	if (!res)
+		res = check_parts(&failure, client, &greeting.welcome);
 	if (res) {
-		close_if_open(greeting.window);
-		close_if_open(greeting.doorbell);
-		close_if_open(greeting.connection);
+		close_all(&greeting);
 		return res;
 	}
-	client->connection = greeting.connection;
-	client->doorbell = greeting.doorbell;
-	client->window_fd = greeting.window;
-	if (greeting.welcome.is_substitute)
-		fgv_warning("the host has no GPU: this program uses the %s, on the host's processors",
-			    greeting.welcome.text);
+	*parts = greeting.welcome.parts;
+	keep(client, &greeting);
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_connect_part(const struct fgv_client *first, struct fgv_client *client, char *why,
+			  size_t why_len)
+{
+	const struct fgv_failure failure = {why, why_len};
+	struct fgv_greeting greeting = {.connection = -1, .doorbell = -1, .window = -1};
+	CUresult res;
+
+	client->transport = first->transport;
+	res = first->transport->greet_part(first, &greeting, &failure);
+	if (!res)
+		res = accept_welcome(&failure, client, &greeting);
+	if (res)
+		close_all(&greeting);
+	else
+		keep(client, &greeting);
+	return res;
 }

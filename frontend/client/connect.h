@@ -23,7 +23,11 @@
  *
  * Threads: one at a time.
  */
-CUresult fgv_connect(struct fgv_client *client, char *why, size_t why_len);
+CUresult fgv_connect(struct fgv_client *client, uint32_t *parts, char *why, size_t why_len);
+
+/* The same for one of the *@parts further GPUs that there are, in their order. */
+CUresult fgv_connect_part(const struct fgv_client *first, struct fgv_client *client, char *why,
+			  size_t why_len);
 
 /*
  * @fd, or in its place a copy above the standard streams, which programs close and open at

@@ -79,17 +79,22 @@ struct fgv_lane {
 struct fgv_lane *fgv_lane_create(struct fgv_client *client, uint32_t index, bool shared);
 void fgv_lane_destroy(struct fgv_lane *lane);
 
-/* A lane for this thread, which had none, attached. Logs nothing but a lost session. */
+/* A lane of its GPU for this thread, which had none, attached. Logs nothing but a lost session. */
 CUresult fgv_lane_take(struct fgv_lane **lane);
-/* This thread gives its lane back, if it has one; another thread goes on with it. */
+/* This thread gives its lane of that GPU back, if it has one; another thread goes on with it. */
 void fgv_lane_return(void);
 
 /* The calling thread uses the lane from now on; a shared one, until fgv_lane_leave(). */
 void fgv_lane_own(struct fgv_lane *lane);
 void fgv_lane_lock(struct fgv_lane *lane);
 
-/* Calls @visit for every lane that was ever attached. */
+/* Calls @visit for every lane that was ever attached; the same of one GPU. */
 void fgv_lane_visit(void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);
+void fgv_lane_visit_of(const struct fgv_client *client,
+		       void (*visit)(const struct fgv_lane *lane, void *arg), void *arg);
+
+/* From now on fgv_lane_enter() enters this thread's lane of GPU number @device. */
+void fgv_lane_select(uint32_t device);
 
 /*
  * This thread's lane. Connects, and attaches a lane, if need be. Fails with the code
@@ -114,6 +119,12 @@ static inline CUresult fgv_lane_enter(struct fgv_lane **lane)
 	*lane = own;
 	return CUDA_SUCCESS;
 }
+
+/*
+ * The same of GPU number @device, whichever this thread works on. CUDA_ERROR_INVALID_DEVICE: the
+ * session has none such.
+ */
+CUresult fgv_lane_enter_on(uint32_t device, struct fgv_lane **lane);
 
 /* Sleeps until the doorbell is rung, for @limit_ns at most unless negative; whether that was up. */
 bool fgv_lane_sleep(struct fgv_lane *lane, int64_t limit_ns);

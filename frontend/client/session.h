@@ -17,10 +17,13 @@
 
 #include "frontend/client/client.h"
 
-/* The session, connected if need be; or why there is none. Logs why, once. */
-CUresult fgv_session_open(struct fgv_client **client);
+/* The session on GPU number @device, connected if need be; or why there is none. Logs why, once. */
+CUresult fgv_session_open(uint32_t device, struct fgv_client **client);
 
-/* The session if there is or was one, else NULL. Never connects. */
+/* How many GPUs the session has; 0: there is none yet. */
+uint32_t fgv_session_count(void);
+
+/* Its first GPU's, if there is or was one, else NULL. Never connects. */
 struct fgv_client *fgv_session_existing(void);
 
 /* Ends the session with @code, unless it has ended. True if this call did it. */

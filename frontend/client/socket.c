@@ -21,7 +21,7 @@
 
 #define SOCKET_NAME FGV_RUNSTATEDIR "/fairgv/backend.sock"
 
-enum { FD_WINDOW, FD_DOORBELL, FD_COUNT };
+enum { FD_WINDOW, FD_DOORBELL, FD_CONNECTION, FD_COUNT };
 
 static CUresult open_socket(const struct fgv_failure *failure, int *out)
 {
@@ -155,16 +155,22 @@ static bool is_wait(const struct fgv_msg_welcome *message, ssize_t len)
 	return len == (ssize_t)sizeof(struct fgv_msg_wait) && message->type == FGV_MSG_WAIT;
 }
 
-static CUresult take_welcome(const struct fgv_failure *failure, struct fgv_greeting *greeting)
+/* From @connection; a third descriptor, of a further GPU's connection, is greeting->connection. */
+static CUresult take_welcome(const struct fgv_failure *failure, int connection,
+			     struct fgv_greeting *greeting)
 {
-	int fds[FD_COUNT] = {-1, -1};
+	int fds[FD_COUNT] = {-1, -1, -1};
 	ssize_t got;
 
 	do {
-		got = receive_welcome(greeting->connection, &greeting->welcome, fds);
+		got = receive_welcome(connection, &greeting->welcome, fds);
 	} while (is_wait(&greeting->welcome, got));
 	greeting->window = fds[FD_WINDOW];
 	greeting->doorbell = fds[FD_DOORBELL];
+	if (fds[FD_CONNECTION] >= 0 && greeting->connection < 0)
+		greeting->connection = fds[FD_CONNECTION];
+	else if (fds[FD_CONNECTION] >= 0)
+		close(fds[FD_CONNECTION]);
 	if (got <= 0)
 		return explain_silence(failure, got);
 	if (is_end((struct fgv_msg_end *)&greeting->welcome, got))
@@ -181,7 +187,18 @@ static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *f
 	if (!res)
 		res = send_hello(failure, greeting->connection, FGV_MSG_HELLO);
 	if (!res)
-		res = take_welcome(failure, greeting);
+		res = take_welcome(failure, greeting->connection, greeting);
+	return res;
+}
+
+static CUresult greet_part(const struct fgv_client *first, struct fgv_greeting *greeting,
+			   const struct fgv_failure *failure)
+{
+	CUresult res = take_welcome(failure, first->connection, greeting);
+
+	if (!res && greeting->connection < 0 && !greeting->welcome.status)
+		res = fgv_connect_fail(failure, CUDA_ERROR_NOT_INITIALIZED,
+				       "the welcome of a further GPU came without its connection");
 	return res;
 }
 
@@ -310,6 +327,7 @@ static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_fa
 
 const struct fgv_transport fgv_transport_socket = {
 	.greet = greet,
+	.greet_part = greet_part,
 	.map = fgv_window_map,
 	.attach = attach,
 	.why = why,

@@ -23,6 +23,7 @@ struct fgv_chunk {
 	uint64_t off;	 /* in the window */
 	uint32_t index;	 /* as a loan it has the same */
 	uint32_t number; /* of the loan */
+	uint32_t device; /* the ordinal of the GPU whose window it is in */
 };
 
 /* Bytes in a chunk. */

@@ -92,7 +92,7 @@ static bool is_any_under_way(const struct fgv_client *client)
 {
 	uint64_t newest = 0;
 
-	fgv_lane_visit(find_newest, &newest);
+	fgv_lane_visit_of(client, find_newest, &newest);
 	return newest >= __atomic_load_n(&client->done_ticket, __ATOMIC_ACQUIRE);
 }
 

@@ -20,12 +20,14 @@ struct fgv_thread_part {
 };
 
 struct fgv_thread {
-	struct fgv_lane *lane; /* NULL until needed */
+	struct fgv_lane *lane; /* of the GPU that it works on; NULL until needed */
+	uint32_t device;       /* that GPU's ordinal */
 	uint32_t id;	       /* the kernel's; 0 until needed */
 	uint32_t forbidden;    /* CUDA must not be called: the thread can get no lane */
 	struct fgv_thread_part *parts;
 	bool is_watched;
-	bool is_bound; /* it works in a context (cuda/context/context.h) */
+	bool is_bound; /* it works in a context (cuda/context/context.h), of the first GPU */
+	bool is_ready; /* the same, of any GPU */
 };
 
 /* In the initial TLS block, which makes an access one instruction. */

@@ -30,6 +30,12 @@ struct fgv_greeting {
 struct fgv_transport {
 	/* Says hello and takes the welcome. The descriptors are the caller's, on failure too. */
 	CUresult (*greet)(struct fgv_greeting *greeting, const struct fgv_failure *failure);
+	/*
+	 * Takes the welcome of a further GPU, behind the one of @first; NULL: there are none by
+	 * this way. The descriptors are the caller's, on failure too.
+	 */
+	CUresult (*greet_part)(const struct fgv_client *first, struct fgv_greeting *greeting,
+			       const struct fgv_failure *failure);
 	/* Sets window->base; 0 or a negative errno. */
 	int (*map)(struct fgv_window *window, int fd);
 	/*

@@ -150,7 +150,7 @@ static CUresult get_function(CUfunction *function, CUkernel handle)
 	CUresult res = function ? fgv_driver_kernel(handle, &kernel) : CUDA_ERROR_INVALID_VALUE;
 
 	if (!res)
-		res = fgv_function_need(kernel);
+		res = fgv_function_need(&kernel);
 	if (!res)
 		*function = (CUfunction)handle;
 	return res;
@@ -201,7 +201,7 @@ static CUresult load(CUfunction handle)
 	struct fgv_kernel *kernel;
 	CUresult res = fgv_driver_kernel(handle, &kernel);
 
-	return res ? res : fgv_function_need(kernel);
+	return res ? res : fgv_function_need(&kernel);
 }
 
 FGV_EXPORT CUresult cuFuncLoad(CUfunction function)

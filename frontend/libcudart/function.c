@@ -15,7 +15,7 @@ static cudaError_t need(const void *func, struct fgv_kernel **kernel)
 {
 	cudaError_t error = fgv_kernel_of(func, kernel);
 
-	return error ? error : fgv_kernel_error(fgv_function_need(*kernel));
+	return error ? error : fgv_kernel_error(fgv_function_need(kernel));
 }
 
 static int of(struct fgv_kernel *kernel, CUfunction_attribute attribute)

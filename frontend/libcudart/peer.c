@@ -1,5 +1,5 @@
 /*
- * Peers: a session has one device, so these are the answers of a machine with one.
+ * Peers: a session's devices do not reach each other's memory; copies between them are staged.
  */
 #include "frontend/cuda/context/peer.h"
 

@@ -33,7 +33,7 @@ static cudaError_t find(const void *symbol, struct place *place)
 
 	if (!found)
 		return find_managed(symbol, place);
-	res = fgv_variable_enter(found);
+	res = fgv_variable_enter(&found);
 	if (res == CUDA_ERROR_NOT_FOUND)
 		return cudaErrorInvalidSymbol;
 	if (!res)

@@ -541,6 +541,18 @@ START_TEST(several_devices)
 	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
 	ck_assert_str_eq(why,
 			 "x.conf:1: devices: there is no device 2: there are 2, counted from 0");
+	ck_assert_int_eq(fgv_config_check_devices(&config, 3, why, sizeof(why)), 0);
+	fgv_config_fini(&config);
+	ck_assert_int_eq(
+		parse("vms = ( { name = \"a\";\ndevices = \"all\"; ivshmem = \"/a\"; } );"), 0);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 1, why, sizeof(why)), 0);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
+	ck_assert_str_eq(why, "x.conf:2: devices: a VM with a QEMU guest has one device");
+	fgv_config_fini(&config);
+	ck_assert_int_eq(parse("context = \"mps\"; vms = ( { name = \"a\"; devices = [0, 1]; } );"),
+			 0);
+	ck_assert_int_eq(fgv_config_check_devices(&config, 2, why, sizeof(why)), -EINVAL);
+	ck_assert_str_eq(why, "x.conf:1: devices: under MPS a VM has one device");
 	fgv_config_fini(&config);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/device.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/pool.h"
 
 #define SCHEDULE_FLAGS (CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD | CU_CTX_SCHED_BLOCKING_SYNC)
@@ -16,22 +17,42 @@ static struct {
 	uint32_t cache_config; /* atomic */
 } said;
 
-static __thread int current;
-
-CUresult fgv_context_join(void)
+CUresult fgv_context_join_any(void)
 {
 	CUresult res = fgv_device_learn();
 
 	if (!res)
 		res = fgv_ctx_bind();
+	fgv_thread_self.is_ready = !res;
+	return res;
+}
+
+CUresult fgv_context_join(void)
+{
+	CUresult res = fgv_context_join_any();
+
+	if (!res && fgv_thread_self.device)
+		return FGV_UNSUPPORTED("this, on another device than the first");
 	fgv_thread_self.is_bound = !res;
 	return res;
+}
+
+CUresult fgv_context_enter_on(uint32_t ordinal, struct fgv_lane **lane)
+{
+	const struct fgv_device_info *info;
+	CUresult res;
+
+	if (ordinal == fgv_thread_self.device)
+		return fgv_context_enter_any(lane);
+	*lane = NULL;
+	res = fgv_context_find_device((int)ordinal, &info);
+	return res ? res : fgv_lane_enter_on(ordinal, lane);
 }
 
 CUresult fgv_context_need(void)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (!res)
 		fgv_lane_leave(lane);
@@ -49,13 +70,14 @@ CUresult fgv_context_find_device(int ordinal, const struct fgv_device_info **inf
 
 	if (res)
 		return res;
-	return ordinal < 0 || (uint32_t)ordinal >= (*info)->devices ? CUDA_ERROR_INVALID_DEVICE
-								    : CUDA_SUCCESS;
+	if (ordinal < 0 || (uint32_t)ordinal >= (*info)->devices)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return fgv_device_know_of((uint32_t)ordinal, info);
 }
 
 int fgv_context_get_device(void)
 {
-	return current;
+	return (int)fgv_thread_self.device;
 }
 
 /* Makes a context, so in a forked child, which can have none, it fails. */
@@ -69,14 +91,15 @@ CUresult fgv_context_set_device(int ordinal)
 		return res;
 	if (client && fgv_session_status(client) == CUDA_ERROR_NOT_INITIALIZED)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	current = ordinal;
-	return fgv_ctx_bind();
+	if (fgv_session_count() == 1)
+		return fgv_ctx_bind();
+	return fgv_ctx_bind_to(ordinal);
 }
 
 CUresult fgv_context_synchronize(void)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;

@@ -8,8 +8,11 @@
  *		fgv_lane_leave(lane);
  *	}
  *
- * The process's session is its context: one, on one device, made at the first such call. As
- * lanes are, contexts are not entered twice.
+ * The lane is one of the device that the thread works on. As lanes are, contexts are not entered
+ * twice.
+ *
+ * fgv_context_enter() is for what has not learnt of several devices: on others than the first one
+ *it fails with CUDA_ERROR_NOT_SUPPORTED. fgv_context_enter_any() is for what has.
  *
  * Threads: any.
  */
@@ -22,8 +25,12 @@
 
 struct fgv_device_info;
 
-/* For fgv_context_enter() alone: the device known, and a context for the thread to work in. */
+/*
+ * For fgv_context_enter() and _enter_any() alone: the device known, and a context for the thread to
+ * work in.
+ */
 CUresult fgv_context_join(void);
+CUresult fgv_context_join_any(void);
 
 /*
  * This thread's lane, with the device known. Fails with the code of why there is no session, or
@@ -41,6 +48,26 @@ static inline CUresult fgv_context_enter(struct fgv_lane **lane)
 	}
 	return fgv_lane_enter(lane);
 }
+
+/* The same on whatever device the thread works. */
+static inline CUresult fgv_context_enter_any(struct fgv_lane **lane)
+{
+	CUresult res;
+
+	if (__builtin_expect(!fgv_thread_self.is_ready, 0)) {
+		*lane = NULL;
+		res = fgv_context_join_any();
+		if (res)
+			return res;
+	}
+	return fgv_lane_enter(lane);
+}
+
+/*
+ * The same, with a lane of device @ordinal, which the thread need not work on: for objects and
+ * memory of that device.
+ */
+CUresult fgv_context_enter_on(uint32_t ordinal, struct fgv_lane **lane);
 
 /* Enters and leaves: what of a context that it can't do without a GPU, as its code. */
 CUresult fgv_context_need(void);

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 
 #include "api/wire.h"
+#include "frontend/client/thread.h"
 #include "frontend/cuda/context/device.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/context/object.h"
 
 enum init { UNKNOWN, READY, FORKED };
@@ -21,7 +23,6 @@ static struct {
 	pthread_mutex_t mutex;
 	uint32_t init;	  /* atomic: enum init */
 	uint32_t implied; /* atomic: some face knows no contexts, */
-	bool retained;	  /* and has retained the first primary one */
 	uint32_t devices;
 	struct fgv_ctx *primary; /* of each device; made by the first fgv_ctx_init() */
 	struct fgv_ctx *unused;
@@ -144,11 +145,24 @@ static CUresult find_usable(CUcontext handle)
 	return res;
 }
 
+/* A thread works on the device of its context; without one, on the one that it worked on. */
+static void follow_top(void)
+{
+	struct fgv_ctx *context;
+
+	if (contexts.devices > 1 && !fgv_ctx_find(NULL, &context))
+		fgv_device_select((uint32_t)context->device);
+}
+
 CUresult fgv_ctx_push(CUcontext handle)
 {
 	CUresult res = find_usable(handle);
 
-	return res ? res : fgv_ctx_stack_push(handle);
+	if (!res)
+		res = fgv_ctx_stack_push(handle);
+	if (!res)
+		follow_top();
+	return res;
 }
 
 CUresult fgv_ctx_pop(CUcontext *handle)
@@ -159,6 +173,7 @@ CUresult fgv_ctx_pop(CUcontext *handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (handle)
 		*handle = top;
+	follow_top();
 	return CUDA_SUCCESS;
 }
 
@@ -171,10 +186,12 @@ CUresult fgv_ctx_set(CUcontext handle)
 	if (!handle)
 		fgv_ctx_stack_pop();
 	else if (!fgv_ctx_top())
-		return fgv_ctx_stack_push(handle);
+		res = fgv_ctx_stack_push(handle);
 	else
 		fgv_ctx_stack_replace(handle);
-	return CUDA_SUCCESS;
+	if (!res)
+		follow_top();
+	return res;
 }
 
 bool fgv_ctx_are_flags(unsigned flags)
@@ -289,7 +306,8 @@ static CUresult end(struct fgv_ctx *context)
 	if (!deactivate(context, &is_last))
 		return CUDA_SUCCESS;
 	fgv_ctx_storage_drain(&context->storage, context->handle);
-	if (is_last)
+	/* Of several devices none gives back by itself what it has: that goes with the process. */
+	if (is_last && contexts.devices == 1)
 		res = contexts.last_end();
 	if (!context->is_primary)
 		keep_unused(context);
@@ -374,7 +392,7 @@ CUresult fgv_ctx_release(CUdevice device)
 		primary->uses--;
 	last = !res && !primary->uses;
 	pthread_mutex_unlock(&contexts.mutex);
-	return last ? fgv_ctx_reset(device) : res;
+	return last ? end(primary) : res;
 }
 
 CUresult fgv_ctx_reset(CUdevice device)
@@ -382,6 +400,8 @@ CUresult fgv_ctx_reset(CUdevice device)
 	struct fgv_ctx *primary;
 	CUresult res = fgv_ctx_primary(device, &primary);
 
+	if (!res && contexts.devices > 1)
+		return FGV_UNSUPPORTED("giving back what one of several devices has");
 	return res ? res : end(primary);
 }
 
@@ -393,26 +413,30 @@ void fgv_ctx_imply(void)
 static void retain_once(struct fgv_ctx *primary)
 {
 	pthread_mutex_lock(&contexts.mutex);
-	if (!contexts.retained) {
-		contexts.retained = true;
+	if (!primary->is_implied) {
+		primary->is_implied = true;
 		primary->uses++;
 		activate_locked(primary);
 	}
 	pthread_mutex_unlock(&contexts.mutex);
 }
 
-CUresult fgv_ctx_bind(void)
+CUresult fgv_ctx_bind_to(CUdevice device)
 {
 	struct fgv_ctx *primary;
-	CUresult res;
+	CUresult res = fgv_ctx_init();
 
-	if (!__atomic_load_n(&contexts.implied, __ATOMIC_RELAXED) || fgv_ctx_top())
-		return CUDA_SUCCESS;
-	res = fgv_ctx_init();
 	if (!res)
-		res = fgv_ctx_primary(0, &primary);
+		res = fgv_ctx_primary(device, &primary);
 	if (res)
 		return res;
 	retain_once(primary);
 	return fgv_ctx_set(primary->handle);
+}
+
+CUresult fgv_ctx_bind(void)
+{
+	if (!__atomic_load_n(&contexts.implied, __ATOMIC_RELAXED) || fgv_ctx_top())
+		return CUDA_SUCCESS;
+	return fgv_ctx_bind_to((CUdevice)fgv_thread_self.device);
 }

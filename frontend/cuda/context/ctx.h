@@ -34,6 +34,7 @@ struct fgv_ctx {
 	uint32_t cache;	 /* atomic: a CUfunc_cache */
 	uint32_t banks;	 /* atomic: a CUsharedconfig */
 	/* Those of ctx.c's mutex. */
+	bool is_implied;      /* a face that knows no contexts has retained it */
 	uint32_t uses;	      /* how often the primary is retained, another attached */
 	struct fgv_ctx *next; /* of those that are destroyed */
 	struct fgv_ctx_storage storage;
@@ -68,6 +69,8 @@ CUresult fgv_ctx_set(CUcontext handle);
  */
 void fgv_ctx_imply(void);
 CUresult fgv_ctx_bind(void);
+/* The same in the primary one of @device, whatever the thread works in. */
+CUresult fgv_ctx_bind_to(CUdevice device);
 
 /*
  * What gives back all that the process has on the GPU: called when the last of its contexts ends.

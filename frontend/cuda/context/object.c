@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "frontend/client/thread.h"
 #include "frontend/cuda/context/ctx_stack.h"
 
 #define TAG		0x46ull
@@ -32,6 +33,7 @@ struct entry {
 	uint32_t handle;
 	uint32_t flags;
 	int32_t priority;
+	uint32_t device;
 	void *data;
 	CUcontext context;
 	uint32_t next_free; /* index of the next free entry; the mutex's */
@@ -111,6 +113,7 @@ void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info 
 		set(&entry->handle, info->handle);
 		set(&entry->flags, info->flags);
 		set((uint32_t *)&entry->priority, (uint32_t)info->priority);
+		set(&entry->device, fgv_thread_self.device);
 		__atomic_store_n(&entry->data, info->data, __ATOMIC_RELEASE);
 		__atomic_store_n(&entry->context, fgv_ctx_top(), __ATOMIC_RELEASE);
 		set(&entry->generation, entry->generation + 1);
@@ -136,6 +139,7 @@ static struct fgv_object_info content_of(const struct entry *entry)
 		.handle = get(&entry->handle),
 		.flags = get(&entry->flags),
 		.priority = (int32_t)get((const uint32_t *)&entry->priority),
+		.device = get(&entry->device),
 		.data = __atomic_load_n(&entry->data, __ATOMIC_ACQUIRE),
 		.context = __atomic_load_n(&entry->context, __ATOMIC_ACQUIRE),
 	};

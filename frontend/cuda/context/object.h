@@ -34,14 +34,14 @@ struct fgv_object_info {
 	uint32_t handle; /* the host's */
 	uint32_t flags;	 /* as created */
 	int32_t priority;
-	uint32_t reserved; /* 0 */
-	void *data; /* what else its kind keeps of it; whoever destroys it gets it back */
+	uint32_t device; /* the ordinal of that on which the thread worked that made it */
+	void *data;	 /* what else its kind keeps of it; whoever destroys it gets it back */
 	/* What the thread that made it worked in (ctx.h); NULL: none, which is as the primary one.
 	 */
 	CUcontext context;
 };
 
-/* What the program shall hold for @info, which does not say the context; NULL: no memory. */
+/* What the program shall hold for @info, which says neither device nor context; NULL: no memory. */
 void *fgv_object_create(enum fgv_object_kind kind, const struct fgv_object_info *info);
 
 /* False if @object is none of @kind. */

@@ -1,5 +1,5 @@
 /*
- * The answers of a machine with one device.
+ * The answers of a machine whose devices do not reach each other's memory.
  */
 #include "frontend/cuda/context/peer.h"
 
@@ -19,7 +19,7 @@ CUresult fgv_peer_check(int one, int other)
 	return res ? res : check(other);
 }
 
-/* No device is its own peer. */
+/* No device is its own peer, nor has it others: copies between them go through the program. */
 CUresult fgv_peer_can_access(int *can, int device, int peer)
 {
 	CUresult res = can ? fgv_peer_check(device, peer) : CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,6 @@ CUresult fgv_peer_can_access(int *can, int device, int peer)
 	return res;
 }
 
-/* Only the device itself passes for one. */
 CUresult fgv_peer_enable(int peer, unsigned flags)
 {
 	CUresult res =
@@ -52,10 +51,14 @@ CUresult fgv_peer_get_attribute(int *value, CUdevice_P2PAttribute attribute, int
 	if (value && attribute >= CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK &&
 	    attribute <= CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		res = fgv_peer_check(from, to);
-	return res ? res : CUDA_ERROR_INVALID_DEVICE;
+	if (!res && from == to)
+		res = CUDA_ERROR_INVALID_DEVICE;
+	if (!res)
+		*value = 0;
+	return res;
 }
 
-/* There is no link of the one device to itself. */
+/* There is no link between devices. */
 CUresult fgv_peer_get_atomics(unsigned *capabilities, const CUatomicOperation *operations,
 			      unsigned count)
 {

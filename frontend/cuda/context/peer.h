@@ -1,6 +1,6 @@
 /*
- * Peers, and what the device can do in common with others: a session has one device, so these are
- * the answers of a machine with one. Devices are ordinals.
+ * Peers, and what a device can do in common with others: the devices of a session do not reach each
+ * other's memory. Devices are ordinals.
  *
  * CUDA_ERROR_INVALID_VALUE for a missing out-parameter and unknown flags, CUDA_ERROR_INVALID_DEVICE
  * for a device that the session does not have.
@@ -20,7 +20,7 @@ CUresult fgv_peer_can_access(int *can, int device, int peer);
 CUresult fgv_peer_enable(int peer, unsigned flags);
 CUresult fgv_peer_disable(int peer);
 
-/* Of a pair of different devices alone: CUDA_ERROR_INVALID_DEVICE at best. */
+/* Of a pair of different devices: 0, whatever is asked; CUDA_ERROR_INVALID_DEVICE of others. */
 CUresult fgv_peer_get_attribute(int *value, CUdevice_P2PAttribute attribute, int from, int to);
 CUresult fgv_peer_get_atomics(unsigned *capabilities, const CUatomicOperation *operations,
 			      unsigned count);

@@ -6,6 +6,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/ctx.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/context/limit.h"
 #include "frontend/cuda/graph/exec_host.h"
 #include "frontend/cuda/graph/home.h"
@@ -44,6 +45,10 @@ CUresult fgv_reset_device(void)
 
 	if (res)
 		return fgv_session_reset_dead() ? CUDA_SUCCESS : res;
+	if (fgv_session_count() > 1) {
+		fgv_lane_leave(lane);
+		return FGV_UNSUPPORTED("giving back what one of several devices has");
+	}
 	res = fgv_sync_device(lane);
 	if (!res) {
 		give_back(lane);

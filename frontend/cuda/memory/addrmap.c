@@ -15,6 +15,7 @@
 
 #include "api/wire.h"
 #include "common/util.h"
+#include "frontend/client/thread.h"
 #include "frontend/cuda/context/ctx_stack.h"
 
 struct range {
@@ -24,6 +25,7 @@ struct range {
 	uint64_t id;
 	CUcontext context;
 	enum fgv_range_kind kind;
+	uint32_t device;
 };
 
 RB_HEAD(ranges, range);
@@ -100,7 +102,13 @@ int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
 	range = malloc(sizeof(*range));
 	if (!range)
 		return -ENOMEM;
-	*range = (struct range){.start = start, .len = len, .kind = kind, .context = fgv_ctx_top()};
+	*range = (struct range){
+		.start = start,
+		.len = len,
+		.kind = kind,
+		.context = fgv_ctx_top(),
+		.device = fgv_thread_self.device,
+	};
 	pthread_mutex_lock(&map.mutex);
 	make_way_locked(start, len);
 	range->id = ++map.ids;
@@ -158,8 +166,8 @@ static bool find_again(uint64_t start)
 	pthread_mutex_lock(&map.mutex);
 	range = find_locked(start);
 	if (range) {
-		last.view = (struct fgv_range_view){range->start, range->len, range->id,
-						    range->context, range->kind};
+		last.view = (struct fgv_range_view){range->start,   range->len,	 range->id,
+						    range->context, range->kind, range->device};
 		last.generation = map.generation;
 	}
 	pthread_mutex_unlock(&map.mutex);
@@ -198,6 +206,15 @@ enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_ran
 	if (len <= view->len - (start - view->start) || are_joined(view, start, len))
 		return FGV_FIT_INSIDE;
 	return FGV_FIT_BEYOND;
+}
+
+uint32_t fgv_addrmap_device(uint64_t address)
+{
+	struct fgv_range_view view;
+
+	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
+		return fgv_thread_self.device;
+	return fgv_range_is_host(view.kind) ? 0 : view.device;
 }
 
 static int keep_free(uint64_t base, uint64_t len)

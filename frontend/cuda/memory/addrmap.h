@@ -62,10 +62,17 @@ struct fgv_range_view {
 	uint64_t id;	   /* of the process's life */
 	CUcontext context; /* what the thread that made it worked in; NULL: none */
 	enum fgv_range_kind kind;
+	uint32_t device; /* on which the thread worked that made it */
 };
 
 /* @view: the allocation that it starts in; unchanged where it starts in none. */
 enum fgv_range_fit fgv_addrmap_look(uint64_t start, uint64_t len, struct fgv_range_view *view);
+
+/*
+ * The ordinal of the device that has the memory at @address: host memory is the first one's, and
+ * what is not known is taken to be the thread's.
+ */
+uint32_t fgv_addrmap_device(uint64_t address);
 
 static inline enum fgv_range_fit fgv_addrmap_fit(uint64_t start, uint64_t len)
 {

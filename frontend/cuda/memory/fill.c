@@ -60,6 +60,23 @@ static CUresult fill_on(struct fgv_lane *lane, const struct fgv_fill *fill, uint
 	return res;
 }
 
+/* Memory of another device than the stream's: behind what the stream has, and done on return. */
+static CUresult fill_elsewhere(const struct fgv_fill *fill, uint64_t span, CUstream stream)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_stream_synchronize(stream);
+
+	if (!res)
+		res = fgv_context_enter_on(fgv_addrmap_device(fill->address), &lane);
+	if (res)
+		return res;
+	res = fill_on(lane, fill, span, CU_STREAM_LEGACY, false);
+	if (!res)
+		res = fgv_sync_stream(lane, 0);
+	fgv_lane_leave(lane);
+	return res;
+}
+
 CUresult fgv_fill_run(const struct fgv_fill *fill, CUstream stream, bool wait)
 {
 	struct fgv_lane *lane;
@@ -70,7 +87,10 @@ CUresult fgv_fill_run(const struct fgv_fill *fill, CUstream stream, bool wait)
 		return CUDA_SUCCESS;
 	if (!measure(fill, &span))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	if (fgv_session_count() > 1 &&
+	    fgv_addrmap_device(fill->address) != fgv_stream_device(stream))
+		return fill_elsewhere(fill, span, stream);
+	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
 	res = fill_on(lane, fill, span, stream, wait);

@@ -10,8 +10,12 @@
  */
 #include "frontend/cuda/memory/memcpy.h"
 
+#include <stdlib.h>
+
+#include "common/util.h"
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/vmem.h"
@@ -24,13 +28,23 @@ struct copy {
 	enum fgv_side to, from;
 	bool ask;  /* as fgv_memcpy_side() says */
 	bool wait; /* the call is not asynchronous */
+	/* The devices of the two ends; the stream's, of an end that is on none. */
+	uint32_t to_device, from_device;
 };
 
-bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask)
+/* What a copy from one device to another has in the program at a time. */
+#define PEER_CHUNK (4u << 20)
+
+/* @device: unchanged where the pointer is not known to be some device's. */
+static bool find_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask,
+		      uint32_t *device)
 {
 	uint64_t address = (uint64_t)(uintptr_t)ptr;
 	struct fgv_range_view view = {0};
 	enum fgv_range_fit fit = fgv_addrmap_look(address, count, &view);
+
+	if (fit != FGV_FIT_UNKNOWN && !fgv_range_is_host(view.kind))
+		*device = view.device;
 
 	*side = fgv_range_is_host(view.kind) ? FGV_SIDE_SHARED : FGV_SIDE_DEVICE;
 	if (fit != FGV_FIT_UNKNOWN)
@@ -43,14 +57,26 @@ bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *
 	return !fgv_vmem_is_reserved(address);
 }
 
+bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask)
+{
+	uint32_t device = fgv_thread_self.device;
+
+	if (!find_side(ptr, count, wanted, side, ask, &device))
+		return false;
+	if (device == fgv_thread_self.device)
+		return true;
+	(void)FGV_UNSUPPORTED("such a copy of another device's memory");
+	return false;
+}
+
 static CUresult find_sides(struct copy *copy, unsigned wanted)
 {
 	if (!copy->dst || !copy->src)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!fgv_memcpy_side(copy->dst, copy->count, wanted & FGV_MEMCPY_TO_DEVICE, &copy->to,
-			     &copy->ask) ||
-	    !fgv_memcpy_side(copy->src, copy->count, wanted & FGV_MEMCPY_FROM_DEVICE, &copy->from,
-			     &copy->ask))
+	if (!find_side(copy->dst, copy->count, wanted & FGV_MEMCPY_TO_DEVICE, &copy->to, &copy->ask,
+		       &copy->to_device) ||
+	    !find_side(copy->src, copy->count, wanted & FGV_MEMCPY_FROM_DEVICE, &copy->from,
+		       &copy->ask, &copy->from_device))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -87,19 +113,112 @@ static CUresult run(struct fgv_lane *lane, const struct copy *copy, uint32_t str
 	return fgv_copy_host(lane, copy->dst, copy->src, copy->count, stream);
 }
 
-static CUresult copy_on(struct fgv_lane *lane, struct copy *copy, unsigned wanted, CUstream stream)
+static CUresult run_on(struct fgv_lane *lane, const struct copy *copy, CUstream stream)
 {
 	uint32_t handle;
-	CUresult res = find_sides(copy, wanted);
+	CUresult res = fgv_stream_handle(lane, stream, &handle);
 
-	if (!res)
-		res = fgv_stream_handle(lane, stream, &handle);
 	if (res)
 		return res;
 	res = run(lane, copy, handle);
 	if (!res && copy->ask && !lane->recorder)
 		res = fgv_sync_stream(lane, handle);
 	return res;
+}
+
+static CUresult copy_on(struct fgv_lane *lane, struct copy *copy, unsigned wanted, CUstream stream)
+{
+	CUresult res = find_sides(copy, wanted);
+
+	return res ? res : run_on(lane, copy, stream);
+}
+
+/* --- With several devices ---------------------------------------------------- */
+
+/* Host memory is shown to the first device alone: for others it is the program's. */
+static void demote(struct copy *copy)
+{
+	if (copy->to == FGV_SIDE_SHARED)
+		copy->to = FGV_SIDE_HOST;
+	if (copy->from == FGV_SIDE_SHARED)
+		copy->from = FGV_SIDE_HOST;
+	copy->wait = true;
+}
+
+static CUresult enter_and_run(uint32_t device, struct copy *copy, CUstream stream)
+{
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (device && (copy->to == FGV_SIDE_SHARED || copy->from == FGV_SIDE_SHARED))
+		demote(copy);
+	res = fgv_context_enter_on(device, &lane);
+	if (res)
+		return res;
+	res = run_on(lane, copy, stream);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+/* Behind all that its device has in streams that wait for the legacy one; done on return. */
+static CUresult run_alone(uint32_t device, void *dst, enum fgv_side to, const void *src,
+			  enum fgv_side from, size_t count)
+{
+	struct copy copy = {dst, src, count, to, from, false, true, device, device};
+	struct fgv_lane *lane;
+	CUresult res = enter_and_run(device, &copy, CU_STREAM_LEGACY);
+
+	if (!res)
+		res = fgv_context_enter_on(device, &lane);
+	if (res)
+		return res;
+	res = fgv_sync_stream(lane, 0);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult run_between(const struct copy *copy)
+{
+	size_t room = fgv_min_u64(copy->count, PEER_CHUNK);
+	uint8_t *chunk = malloc(room);
+	CUresult res = chunk ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	for (size_t done = 0; done < copy->count && !res; done += room) {
+		size_t len = fgv_min_u64(room, copy->count - done);
+
+		res = run_alone(copy->from_device, chunk, FGV_SIDE_HOST,
+				(const uint8_t *)copy->src + done, FGV_SIDE_DEVICE, len);
+		if (!res)
+			res = run_alone(copy->to_device, (uint8_t *)copy->dst + done,
+					FGV_SIDE_DEVICE, chunk, FGV_SIDE_HOST, len);
+	}
+	free(chunk);
+	return res;
+}
+
+/*
+ * What is not all of the stream's device comes behind what the stream has, and is done on return:
+ * CUDA lets a copy be as slow as it likes. Between two devices it goes through the program.
+ */
+static CUresult run_anywhere(struct copy *copy, unsigned wanted, CUstream stream)
+{
+	uint32_t device = fgv_stream_device(stream);
+	CUresult res;
+
+	copy->to_device = copy->from_device = device;
+	res = find_sides(copy, wanted);
+	if (res)
+		return res;
+	if (copy->to_device == device && copy->from_device == device)
+		return enter_and_run(device, copy, stream);
+	res = fgv_stream_synchronize(stream);
+	if (res)
+		return res;
+	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_DEVICE &&
+	    copy->to_device != copy->from_device)
+		return run_between(copy);
+	return run_alone(copy->to_device != device ? copy->to_device : copy->from_device, copy->dst,
+			 copy->to, copy->src, copy->from, copy->count);
 }
 
 CUresult fgv_memcpy_run(void *dst, const void *src, size_t count, unsigned wanted, CUstream stream,
@@ -111,9 +230,13 @@ CUresult fgv_memcpy_run(void *dst, const void *src, size_t count, unsigned wante
 
 	if (!count)
 		return CUDA_SUCCESS;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
+	if (fgv_session_count() > 1) {
+		fgv_lane_leave(lane);
+		return run_anywhere(&copy, wanted, stream);
+	}
 	res = copy_on(lane, &copy, wanted, stream);
 	fgv_lane_leave(lane);
 	return res;

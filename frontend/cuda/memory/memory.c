@@ -22,7 +22,7 @@ CUresult fgv_memory_alloc(CUdeviceptr *address, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	res = fgv_capturing_check_unsafe();
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	res = fgv_devmem_alloc(lane, bytes, FGV_RANGE_MEMORY, &made);
@@ -79,7 +79,7 @@ CUresult fgv_memory_free(CUdeviceptr address)
 	CUresult res = fgv_capturing_check_unsafe();
 
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_on(fgv_addrmap_device(address), &lane);
 	if (res)
 		return res;
 	if (address)
@@ -92,7 +92,7 @@ CUresult fgv_memory_info(size_t *free_bytes, size_t *total_bytes)
 {
 	struct fgv_lane *lane;
 	uint64_t free_now, all;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;

@@ -24,6 +24,6 @@ CUresult fgv_pointer_describe(CUdeviceptr pointer, struct fgv_pointer *found)
 	found->is_known = true;
 	found->type = type_of(found->range.kind);
 	found->is_host = fgv_range_is_host(found->range.kind);
-	found->ordinal = fgv_context_get_device();
+	found->ordinal = (int)fgv_addrmap_device(pointer);
 	return CUDA_SUCCESS;
 }

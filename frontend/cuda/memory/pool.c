@@ -415,6 +415,9 @@ void fgv_pool_settle(struct fgv_lane *lane)
 
 	if (__builtin_expect(!__atomic_load_n(&all.is_over, __ATOMIC_RELAXED), 1))
 		return;
+	/* Pools are the first device's. */
+	if (lane->client->device)
+		return;
 	pthread_mutex_lock(&all.mutex);
 	__atomic_store_n(&all.is_over, false, __ATOMIC_RELAXED);
 	trim_locked(lane, &all.common, all.common.threshold_bytes);

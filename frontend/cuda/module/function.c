@@ -13,14 +13,16 @@
 #define CARVEOUT_DEFAULT (-1)
 #define CARVEOUT_MAX	 100 /* percent */
 
-CUresult fgv_function_need(struct fgv_kernel *kernel)
+CUresult fgv_function_need(struct fgv_kernel **kernel)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
-	res = fgv_kernel_need(lane, kernel);
+	res = fgv_registry_kernel_on(lane->client->device, kernel);
+	if (!res)
+		res = fgv_kernel_need(lane, *kernel);
 	fgv_lane_leave(lane);
 	return res;
 }
@@ -46,7 +48,7 @@ CUresult fgv_function_get_attribute(struct fgv_kernel *kernel, CUfunction_attrib
 				    int *value)
 {
 	CUresult res = value && (unsigned)attribute < CU_FUNC_ATTRIBUTE_MAX
-			       ? fgv_function_need(kernel)
+			       ? fgv_function_need(&kernel)
 			       : CUDA_ERROR_INVALID_VALUE;
 	const uint32_t *place;
 
@@ -103,7 +105,7 @@ static CUresult find_limits(const struct fgv_kernel *kernel, CUfunction_attribut
 CUresult fgv_function_set_attribute(struct fgv_kernel *kernel, CUfunction_attribute attribute,
 				    int value)
 {
-	CUresult res = fgv_function_need(kernel);
+	CUresult res = fgv_function_need(&kernel);
 	int least, most;
 
 	if (!res)
@@ -120,7 +122,7 @@ CUresult fgv_function_set_attribute(struct fgv_kernel *kernel, CUfunction_attrib
 CUresult fgv_function_get_param(struct fgv_kernel *kernel, size_t index, size_t *offset,
 				size_t *size)
 {
-	CUresult res = offset ? fgv_function_need(kernel) : CUDA_ERROR_INVALID_VALUE;
+	CUresult res = offset ? fgv_function_need(&kernel) : CUDA_ERROR_INVALID_VALUE;
 
 	if (res)
 		return res;

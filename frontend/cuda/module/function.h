@@ -14,7 +14,7 @@
 struct fgv_kernel;
 
 /* Makes @kernel known in full. The session's code, if that has ended. */
-CUresult fgv_function_need(struct fgv_kernel *kernel);
+CUresult fgv_function_need(struct fgv_kernel **kernel);
 
 /* CUDA_ERROR_INVALID_VALUE: no such attribute. */
 CUresult fgv_function_get_attribute(struct fgv_kernel *kernel, CUfunction_attribute attribute,

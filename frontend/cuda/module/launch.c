@@ -230,11 +230,13 @@ static CUresult launch_on(struct fgv_lane *lane, struct fgv_kernel *kernel,
 CUresult fgv_launch_run(struct fgv_kernel *kernel, const struct fgv_launch *launch)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
-	res = launch_on(lane, kernel, launch);
+	res = fgv_registry_kernel_on(lane->client->device, &kernel);
+	if (!res)
+		res = launch_on(lane, kernel, launch);
 	fgv_lane_leave(lane);
 	return res;
 }

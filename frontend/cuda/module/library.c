@@ -159,7 +159,7 @@ CUresult fgv_library_unload(CUlibrary library)
 CUresult fgv_library_get_kernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
 	struct fgv_module *module = module_of(library);
-	struct fgv_kernel *found;
+	struct fgv_kernel *found, *here;
 	struct fgv_lane *lane;
 	CUresult res;
 
@@ -167,11 +167,14 @@ CUresult fgv_library_get_kernel(CUkernel *kernel, CUlibrary library, const char 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
-	found = fgv_registry_kernel_named(module, name);
-	res = found ? fgv_kernel_need(lane, found) : CUDA_ERROR_OUT_OF_MEMORY;
+	found = here = fgv_registry_kernel_named(module, name);
+	res = found ? fgv_registry_kernel_on(lane->client->device, &here)
+		    : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!res)
+		res = fgv_kernel_need(lane, here);
 	fgv_lane_leave(lane);
 	if (!res)
 		*kernel = (CUkernel)found;
@@ -190,11 +193,14 @@ CUresult fgv_library_get_global(CUdeviceptr *address, size_t *bytes, CUlibrary l
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	found = fgv_registry_variable_named(module, name);
-	res = found ? fgv_variable_need(lane, found) : CUDA_ERROR_OUT_OF_MEMORY;
+	res = found ? fgv_registry_variable_on(lane->client->device, &found)
+		    : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!res)
+		res = fgv_variable_need(lane, found);
 	fgv_lane_leave(lane);
 	if (!res && address)
 		*address = found->address;

@@ -192,23 +192,27 @@ CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 CUresult fgv_module_enter(struct fgv_module *module)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
-	res = fgv_module_need(lane, module);
+	res = fgv_registry_module_on(lane->client->device, &module);
+	if (!res)
+		res = fgv_module_need(lane, module);
 	fgv_lane_leave(lane);
 	return res;
 }
 
-CUresult fgv_variable_enter(struct fgv_variable *variable)
+CUresult fgv_variable_enter(struct fgv_variable **variable)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
-	res = fgv_variable_need(lane, variable);
+	res = fgv_registry_variable_on(lane->client->device, variable);
+	if (!res)
+		res = fgv_variable_need(lane, *variable);
 	fgv_lane_leave(lane);
 	return res;
 }

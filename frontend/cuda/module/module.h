@@ -36,9 +36,12 @@ CUresult fgv_module_add_managed(struct fgv_lane *lane, struct fgv_module *module
 /* Loads @module itself, so that its managed variables have addresses. */
 CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module);
 
-/* The same with a lane of its own. */
+/*
+ * The same with a lane of its own, on the device that the thread works on; *@variable becomes what
+ * it is there.
+ */
 CUresult fgv_module_enter(struct fgv_module *module);
-CUresult fgv_variable_enter(struct fgv_variable *variable);
+CUresult fgv_variable_enter(struct fgv_variable **variable);
 
 /* The same, but cheap where it is known already. */
 static inline CUresult fgv_kernel_need(struct fgv_lane *lane, struct fgv_kernel *kernel)

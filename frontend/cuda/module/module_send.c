@@ -69,6 +69,8 @@ static CUresult call_placed(struct fgv_lane *lane, struct fgv_module *module, ui
 	uint8_t *variables;
 	CUresult res = CUDA_ERROR_NOT_SUPPORTED;
 
+	if (lane->client->device)
+		return FGV_UNSUPPORTED("managed variables on another device than the first");
 	if (variables_len > FGV_DATA_MAX)
 		return res;
 	variables = malloc(variables_len);

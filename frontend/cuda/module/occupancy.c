@@ -99,7 +99,7 @@ CUresult fgv_occupancy_max_blocks(struct fgv_kernel *kernel, int block_size, siz
 
 	if (!blocks || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_function_need(kernel);
+	res = fgv_function_need(&kernel);
 	if (res)
 		return res;
 	if (block_size <= 0)
@@ -115,7 +115,7 @@ CUresult fgv_occupancy_max_shared(struct fgv_kernel *kernel, int blocks, int blo
 
 	if (!bytes || blocks <= 0 || block_size <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_function_need(kernel);
+	res = fgv_function_need(&kernel);
 	if (res)
 		return res;
 	prepare(&calculation, kernel);
@@ -161,7 +161,7 @@ CUresult fgv_occupancy_best_block(struct fgv_kernel *kernel, CUoccupancyB2DSize 
 	if (!grid_size || !block_size || limit < 0 ||
 	    (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_function_need(kernel);
+	res = fgv_function_need(&kernel);
 	if (res)
 		return res;
 	info = fgv_device_info();

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
@@ -220,6 +221,126 @@ struct fgv_variable *fgv_registry_managed_named(struct fgv_module *module, const
 	return variable && variable->managed ? variable : NULL;
 }
 
+/* --- On other devices --------------------------------------------------------- */
+
+static struct fgv_module *make_twin_locked(struct fgv_module *original, uint32_t device)
+{
+	struct fgv_module *twin = calloc(1, sizeof(*twin));
+
+	if (!twin)
+		return NULL;
+	twin->wrapper = original->wrapper;
+	twin->image = original->image;
+	twin->image_len = original->image_len;
+	twin->original = original;
+	pthread_mutex_init(&twin->mutex, NULL);
+	original->twins[device] = twin;
+	return twin;
+}
+
+static CUresult module_on_locked(uint32_t device, struct fgv_module **module)
+{
+	struct fgv_module *original = (*module)->original ? (*module)->original : *module;
+	struct fgv_module *twin = device ? original->twins[device] : original;
+
+	if (!twin && fgv_registry_has_managed(original))
+		return FGV_UNSUPPORTED("managed variables on another device than the first");
+	if (!twin)
+		twin = make_twin_locked(original, device);
+	if (!twin)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*module = twin;
+	return CUDA_SUCCESS;
+}
+
+static CUresult kernel_on_locked(uint32_t device, struct fgv_kernel **kernel)
+{
+	struct fgv_module *module = (*kernel)->module;
+	CUresult res = module_on_locked(device, &module);
+	struct fgv_kernel *twin;
+
+	if (res)
+		return res;
+	twin = find_kernel_locked(module, (*kernel)->name);
+	if (!twin)
+		twin = make_kernel_locked(module, (*kernel)->name);
+	if (!twin)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	twin->host = (*kernel)->host;
+	*kernel = twin;
+	return CUDA_SUCCESS;
+}
+
+/* Keeps @twin where it is found without a lock; without memory it is not. */
+static void keep_twin_locked(struct fgv_kernel *kernel, uint32_t device, struct fgv_kernel *twin)
+{
+	struct fgv_kernel **twins = kernel->twins;
+
+	if (!twins) {
+		twins = calloc(FGV_DEVICES_MAX, sizeof(struct fgv_kernel *));
+		/* Pairs with the acquire in fgv_registry_kernel_twin(), as does the next. */
+		__atomic_store_n(&kernel->twins, twins, __ATOMIC_RELEASE);
+	}
+	if (twins)
+		__atomic_store_n(&twins[device], twin, __ATOMIC_RELEASE);
+}
+
+CUresult fgv_registry_kernel_twin(uint32_t device, struct fgv_kernel **kernel)
+{
+	struct fgv_kernel *asked = *kernel;
+	struct fgv_kernel **twins = __atomic_load_n(&asked->twins, __ATOMIC_ACQUIRE);
+	struct fgv_kernel *twin = twins ? __atomic_load_n(&twins[device], __ATOMIC_ACQUIRE) : NULL;
+	CUresult res;
+
+	if (twin) {
+		*kernel = twin;
+		return CUDA_SUCCESS;
+	}
+	pthread_mutex_lock(&registry.mutex);
+	res = kernel_on_locked(device, kernel);
+	if (!res)
+		keep_twin_locked(asked, device, *kernel);
+	pthread_mutex_unlock(&registry.mutex);
+	return res;
+}
+
+CUresult fgv_registry_module_on(uint32_t device, struct fgv_module **module)
+{
+	CUresult res;
+
+	if (!device)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&registry.mutex);
+	res = module_on_locked(device, module);
+	pthread_mutex_unlock(&registry.mutex);
+	return res;
+}
+
+CUresult fgv_registry_variable_on(uint32_t device, struct fgv_variable **variable)
+{
+	struct fgv_module *module = (*variable)->module;
+	struct fgv_variable *twin;
+	CUresult res;
+
+	if (!device)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&registry.mutex);
+	res = module_on_locked(device, &module);
+	twin = res ? NULL : find_variable_locked(module, (*variable)->name);
+	if (!res && !twin)
+		twin = make_variable_locked(module, (*variable)->name);
+	if (!res && !twin)
+		res = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!res) {
+		twin->size = (*variable)->size;
+		*variable = twin;
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	return res;
+}
+
+/* --- The end ------------------------------------------------------------------ */
+
 struct fgv_kernel *fgv_registry_kernel(const void *handle)
 {
 	return fgv_ptrhash_find(&registry.kernels, handle);
@@ -274,6 +395,7 @@ static void destroy(struct fgv_module *module)
 		module->kernels = kernel->next;
 		fgv_ptrhash_remove(&registry.kernels, kernel);
 		free(kernel->fits);
+		free(kernel->twins);
 		free(kernel);
 	}
 	while ((variable = module->variables)) {
@@ -283,9 +405,34 @@ static void destroy(struct fgv_module *module)
 	if (module->library)
 		fgv_object_destroy(FGV_OBJECT_LIBRARY, module->library, &name);
 	pthread_mutex_destroy(&module->mutex);
-	free(module->image);
+	if (!module->original)
+		free(module->image);
 	free(module->found);
 	free(module);
+}
+
+/* On device @device; whoever asks for it again makes another. */
+static void remove_twin(struct fgv_module *module, uint32_t device)
+{
+	struct fgv_lane *lane = NULL;
+	struct fgv_module *twin = NULL;
+
+	pthread_mutex_lock(&registry.mutex);
+	if (*find_locked(module)) {
+		twin = module->twins[device];
+		module->twins[device] = NULL;
+	}
+	pthread_mutex_unlock(&registry.mutex);
+	if (!twin)
+		return;
+	if (fgv_context_enter_on(device, &lane))
+		lane = NULL;
+	pthread_mutex_lock(&registry.mutex);
+	unload(twin, lane);
+	destroy(twin);
+	pthread_mutex_unlock(&registry.mutex);
+	if (lane)
+		fgv_lane_leave(lane);
 }
 
 /* A library that is unloaded; or the end of the program, when there is no lane to have. */
@@ -294,7 +441,9 @@ void fgv_registry_remove(struct fgv_module *module)
 	struct fgv_module **link;
 	struct fgv_lane *lane = NULL;
 
-	if (fgv_session_existing() && fgv_context_enter(&lane))
+	for (uint32_t i = 1; i < fgv_session_count(); i++)
+		remove_twin(module, i);
+	if (fgv_session_existing() && fgv_context_enter_on(0, &lane))
 		lane = NULL;
 	pthread_mutex_lock(&registry.mutex);
 	link = find_locked(module);

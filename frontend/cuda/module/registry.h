@@ -34,6 +34,12 @@ struct fgv_module {
 	char *found; /* managed variables that the host has found instead of loading it */
 	uint64_t found_bytes;
 	CUlibrary library; /* what the program holds for it; NULL: nothing yet */
+	/*
+	 * The same module on the other devices, by their ordinals, where it has been used there;
+	 * the registry's mutex guards them. Of a twin: what it is one of.
+	 */
+	struct fgv_module *twins[FGV_DEVICES_MAX];
+	struct fgv_module *original;
 };
 
 /* What the host has said of clusters of one shape. */
@@ -67,7 +73,8 @@ struct fgv_kernel {
 	const void *host; /* what stands for it in a face's program; NULL: the struct alone */
 	const char *name; /* the program's, or of a module with an image the module's */
 	struct fgv_kernel *next;
-	struct fgv_fits *fits; /* NULL: nothing yet; the module's mutex guards them */
+	struct fgv_fits *fits;	   /* NULL: nothing yet; the module's mutex guards them */
+	struct fgv_kernel **twins; /* atomic, as are its entries: by devices; NULL: none yet */
 };
 
 struct fgv_variable {
@@ -110,6 +117,21 @@ bool fgv_registry_has_managed(const struct fgv_module *module);
 
 /* The kernel that @handle is, a CUkernel or a CUfunction; NULL: none. */
 struct fgv_kernel *fgv_registry_kernel(const void *handle);
+
+/*
+ * The same on device @device, on which it may have been used never before; what the program holds
+ * is the first device's. CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_SUPPORTED for modules that have
+ * managed variables.
+ */
+CUresult fgv_registry_kernel_twin(uint32_t device, struct fgv_kernel **kernel);
+CUresult fgv_registry_module_on(uint32_t device, struct fgv_module **module);
+CUresult fgv_registry_variable_on(uint32_t device, struct fgv_variable **variable);
+
+static inline CUresult fgv_registry_kernel_on(uint32_t device, struct fgv_kernel **kernel)
+{
+	return __builtin_expect(!device, 1) ? CUDA_SUCCESS
+					    : fgv_registry_kernel_twin(device, kernel);
+}
 
 /* For the reset of a device alone: forgets all that the host has said. What is used later, is
  * loaded anew.

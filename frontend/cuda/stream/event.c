@@ -18,6 +18,14 @@ bool fgv_event_find(CUevent event, struct fgv_object_info *info)
 	return fgv_object_find(FGV_OBJECT_EVENT, event, info);
 }
 
+/* The thread's where it is none. */
+static uint32_t device_of(CUevent event)
+{
+	struct fgv_object_info info;
+
+	return fgv_event_find(event, &info) ? info.device : fgv_thread_self.device;
+}
+
 CUresult fgv_event_make(struct fgv_lane *lane, unsigned flags, uint32_t *handle)
 {
 	CUresult res = fgv_own_take(lane, FGV_OWN_EVENT, handle);
@@ -56,7 +64,7 @@ CUresult fgv_event_create(CUevent *event, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
 		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS");
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	res = create_on(lane, event, &info);
@@ -76,7 +84,7 @@ CUresult fgv_event_destroy(CUevent event)
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(device_of(event), &lane);
 
 	if (res)
 		return res;
@@ -140,10 +148,10 @@ CUresult fgv_event_record(CUevent event, CUstream stream, unsigned flags)
 
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
-	if (fgv_event_find(event, &info))
+	if (fgv_event_find(event, &info) && info.device == lane->client->device)
 		res = record_on(lane, event, info.handle, stream, flags);
 	else
 		res = CUDA_ERROR_INVALID_HANDLE;
@@ -187,11 +195,13 @@ CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
 
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
 	if (!fgv_event_find(event, &info))
 		res = CUDA_ERROR_INVALID_HANDLE;
+	else if (info.device != lane->client->device)
+		res = FGV_UNSUPPORTED("waiting in a stream for an event of another device");
 	else if (flags)
 		res = wait_external(lane, stream, event, info.handle);
 	else
@@ -221,12 +231,13 @@ CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEd
 	struct fgv_lane *lane;
 	bool captured = false;
 	uint32_t handle;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
-	res = fgv_event_find(event, &info) ? fgv_stream_handle(lane, stream, &handle)
-					   : CUDA_ERROR_INVALID_HANDLE;
+	res = fgv_event_find(event, &info) && info.device == lane->client->device
+		      ? fgv_stream_handle(lane, stream, &handle)
+		      : CUDA_ERROR_INVALID_HANDLE;
 	if (!res)
 		res = capture(lane, info.handle, edge, &captured);
 	if (!res && !captured)
@@ -247,7 +258,7 @@ static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t)
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(device_of(event), &lane);
 
 	if (res)
 		return res;
@@ -288,11 +299,11 @@ CUresult fgv_event_elapsed(float *ms, CUevent start, CUevent end)
 
 	if (!ms)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(device_of(start), &lane);
 	if (res)
 		return res;
 	if (!fgv_event_find(start, &first) || !fgv_event_find(end, &last) ||
-	    ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING))
+	    first.device != last.device || ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING))
 		res = CUDA_ERROR_INVALID_HANDLE;
 	else
 		res = fgv_call_event_elapsed(lane, first.handle, last.handle, ms);

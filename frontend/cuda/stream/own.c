@@ -3,6 +3,7 @@
  * a new generation: so none is used twice in the life of a process, in effect, and the host has
  * come to the end of the one before.
  *
+ * Handles are no two devices', so that what is captured is known by them. Room is each device's.
  * Room is reserved for as many more as there are, between the two bounds of a kind: programs make
  * a few, or many. What is kept of it without use is bounded by the second, too.
  *
@@ -31,8 +32,8 @@ struct handles {
 	uint32_t capacity;
 	uint32_t count;		     /* indices that have ever been used */
 	uint32_t first, last, spare; /* of the free ones */
-	uint32_t live;
-	uint32_t room; /* reserved and not used */
+	uint32_t live[FGV_DEVICES_MAX];
+	uint32_t room[FGV_DEVICES_MAX]; /* reserved there and not used */
 };
 
 static struct handles kinds[FGV_OWN_KINDS] = {
@@ -49,15 +50,16 @@ static struct handles kinds[FGV_OWN_KINDS] = {
 static CUresult reserve_locked(struct fgv_lane *lane, enum fgv_own_kind kind)
 {
 	struct handles *handles = &kinds[kind];
-	uint32_t count = handles->live;
+	uint32_t device = lane->client->device;
+	uint32_t count = handles->live[device];
 	CUresult res;
 
 	if (count < handles->least_room)
 		count = handles->least_room;
 	if (count > handles->most_room)
 		count = handles->most_room;
-	if (count > handles->most - handles->live)
-		count = handles->most - handles->live;
+	if (count > handles->most - handles->live[device])
+		count = handles->most - handles->live[device];
 	if (!count)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	res = fgv_call_own_reserve(lane, kind, count);
@@ -66,7 +68,7 @@ static CUresult reserve_locked(struct fgv_lane *lane, enum fgv_own_kind kind)
 		res = fgv_call_own_reserve(lane, kind, count);
 	}
 	if (!res)
-		handles->room += count;
+		handles->room[device] += count;
 	return res;
 }
 
@@ -111,16 +113,17 @@ static CUresult take_locked(struct handles *handles, uint32_t *handle)
 CUresult fgv_own_take(struct fgv_lane *lane, enum fgv_own_kind kind, uint32_t *handle)
 {
 	struct handles *handles = &kinds[kind];
+	uint32_t device = lane->client->device;
 	CUresult res = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&handles->mutex);
-	if (!handles->room)
+	if (!handles->room[device])
 		res = reserve_locked(lane, kind);
 	if (!res)
 		res = take_locked(handles, handle);
 	if (!res) {
-		handles->room--;
-		handles->live++;
+		handles->room[device]--;
+		handles->live[device]++;
 	}
 	pthread_mutex_unlock(&handles->mutex);
 	return res;
@@ -143,14 +146,15 @@ static void give_locked(struct handles *handles, uint32_t handle)
 void fgv_own_give(struct fgv_lane *lane, enum fgv_own_kind kind, uint32_t handle)
 {
 	struct handles *handles = &kinds[kind];
+	uint32_t device = lane->client->device;
 
 	pthread_mutex_lock(&handles->mutex);
 	give_locked(handles, handle);
-	handles->live--;
-	handles->room++;
-	if (handles->room > handles->most_room) {
-		fgv_post_own_return(lane, kind, handles->room - handles->most_room / 2);
-		handles->room = handles->most_room / 2;
+	handles->live[device]--;
+	handles->room[device]++;
+	if (handles->room[device] > handles->most_room) {
+		fgv_post_own_return(lane, kind, handles->room[device] - handles->most_room / 2);
+		handles->room[device] = handles->most_room / 2;
 	}
 	pthread_mutex_unlock(&handles->mutex);
 }
@@ -159,11 +163,12 @@ void fgv_own_drain(struct fgv_lane *lane)
 {
 	for (unsigned kind = 0; kind < FGV_OWN_KINDS; kind++) {
 		struct handles *handles = &kinds[kind];
+		uint32_t device = lane->client->device;
 
 		pthread_mutex_lock(&handles->mutex);
-		if (handles->room)
-			fgv_post_own_return(lane, kind, handles->room);
-		handles->room = 0;
+		if (handles->room[device])
+			fgv_post_own_return(lane, kind, handles->room[device]);
+		handles->room[device] = 0;
 		pthread_mutex_unlock(&handles->mutex);
 	}
 }

@@ -33,44 +33,50 @@ static void destroy(struct fgv_lane *lane, uint32_t handle)
 	fgv_own_give(lane, FGV_OWN_STREAM, handle);
 }
 
-/* The host's handle of this thread's own default stream; 0: none yet. */
-static __thread uint32_t default_stream;
+/* The host's handles of this thread's own default streams, one of each device; 0: none yet. */
+static __thread uint32_t default_streams[FGV_DEVICES_MAX];
 
-static void destroy_default_stream(void)
+/* A session that has ended has given it back. */
+static void destroy_default_stream(uint32_t device)
 {
-	struct fgv_lane *lane = fgv_thread_self.lane;
+	struct fgv_lane *lane;
 
-	/* A session that has ended has given it back, and a thread without a lane has none. */
-	if (!lane || fgv_lane_enter(&lane))
+	if (!default_streams[device] || fgv_lane_enter_on(device, &lane))
 		return;
-	if (default_stream)
-		destroy(lane, default_stream);
+	destroy(lane, default_streams[device]);
 	fgv_lane_leave(lane);
-	default_stream = 0;
+	default_streams[device] = 0;
 }
 
-static __thread struct fgv_thread_part part = {.end = destroy_default_stream};
+static void destroy_default_streams(void)
+{
+	for (uint32_t i = 0; i < FGV_DEVICES_MAX; i++)
+		destroy_default_stream(i);
+}
+
+static __thread struct fgv_thread_part part = {.end = destroy_default_streams};
 
 /* An ordinary stream, which waits for the legacy one and it for this. */
 static CUresult own_default_stream(struct fgv_lane *lane, uint32_t *handle)
 {
+	uint32_t *own = &default_streams[lane->client->device];
 	CUresult res = CUDA_SUCCESS;
 
-	if (!default_stream && fgv_thread_add(&part))
+	if (!*own && fgv_thread_add(&part))
 		res = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (!default_stream)
-		res = make(lane, CU_STREAM_DEFAULT, FGV_STREAM_PRIORITY_LEAST, &default_stream);
-	*handle = default_stream;
+	else if (!*own)
+		res = make(lane, CU_STREAM_DEFAULT, FGV_STREAM_PRIORITY_LEAST, own);
+	*handle = *own;
 	return res;
 }
 
 /* By itself, so that the legacy stream does not pay for its room on the stack. */
-static __attribute__((noinline)) CUresult find_made(CUstream stream, uint32_t *handle,
-						    bool *blocking)
+static __attribute__((noinline)) CUresult find_made(const struct fgv_lane *lane, CUstream stream,
+						    uint32_t *handle, bool *blocking)
 {
 	struct fgv_object_info info;
 
-	if (!find(stream, &info))
+	if (!find(stream, &info) || info.device != lane->client->device)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*handle = info.handle;
 	*blocking = !(info.flags & CU_STREAM_NON_BLOCKING);
@@ -86,7 +92,7 @@ CUresult fgv_stream_find(struct fgv_lane *lane, CUstream stream, uint32_t *handl
 	}
 	if (stream == CU_STREAM_PER_THREAD)
 		return own_default_stream(lane, handle);
-	return find_made(stream, handle, blocking);
+	return find_made(lane, stream, handle, blocking);
 }
 
 CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *handle)
@@ -98,11 +104,20 @@ CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *han
 	return __builtin_expect(now != NULL, 0) && !res ? now->enter(lane, *handle) : res;
 }
 
+uint32_t fgv_stream_device(CUstream stream)
+{
+	struct fgv_object_info info;
+
+	if (fgv_stream_is_legacy(stream) || stream == CU_STREAM_PER_THREAD || !find(stream, &info))
+		return fgv_thread_self.device;
+	return info.device;
+}
+
 CUresult fgv_stream_number(CUstream stream, uint32_t *handle)
 {
 	struct fgv_lane *lane;
 	bool blocking;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
@@ -139,7 +154,7 @@ CUresult fgv_stream_create(CUstream *stream, unsigned flags, int priority)
 
 	if (!stream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	if (flags & CU_STREAM_NON_BLOCKING)
@@ -164,7 +179,7 @@ CUresult fgv_stream_destroy(CUstream stream)
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
@@ -196,7 +211,7 @@ static CUresult ask(CUstream stream, CUresult (*call)(struct fgv_lane *, uint32_
 {
 	struct fgv_lane *lane;
 	uint32_t handle;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
@@ -230,7 +245,8 @@ CUresult fgv_stream_query(CUstream stream)
 static CUresult describe(CUstream stream, struct fgv_object_info *info)
 {
 	if (fgv_stream_is_legacy(stream) || stream == CU_STREAM_PER_THREAD)
-		*info = (struct fgv_object_info){.priority = FGV_STREAM_PRIORITY_LEAST};
+		*info = (struct fgv_object_info){.priority = FGV_STREAM_PRIORITY_LEAST,
+						 .device = fgv_thread_self.device};
 	else if (!find(stream, info))
 		return CUDA_ERROR_INVALID_HANDLE;
 	return CUDA_SUCCESS;
@@ -282,6 +298,6 @@ CUresult fgv_stream_get_device(CUstream stream, int *ordinal)
 	CUresult res = ordinal ? describe(stream, &info) : CUDA_ERROR_INVALID_VALUE;
 
 	if (!res)
-		*ordinal = fgv_context_get_device();
+		*ordinal = (int)info.device;
 	return res;
 }

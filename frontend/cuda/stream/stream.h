@@ -38,6 +38,9 @@ CUresult fgv_stream_find(struct fgv_lane *lane, CUstream stream, uint32_t *handl
 /* The same without a lane: nothing is asked of the host but the thread's own stream, once. */
 CUresult fgv_stream_number(CUstream stream, uint32_t *handle);
 
+/* The ordinal of its device; the thread's where it is a default stream, or none at all. */
+uint32_t fgv_stream_device(CUstream stream);
+
 /* Whether @stream is one. */
 static inline CUresult fgv_stream_check(CUstream stream)
 {
