@@ -333,8 +333,10 @@ static void end_session(struct fgv_sessions *sessions, struct fgv_session *sessi
 	struct fgv_gpusched_stats use;
 	struct fgv_account last;
 
-	if (end->si_code != CLD_EXITED || end->si_status)
+	if (end->si_code != CLD_EXITED || end->si_status) {
 		fgv_warm_suspect(sessions->warm, session->parts[0].share->number);
+		session->vm->failed++;
+	}
 	forget(sessions, session, end, &last, &use);
 	log_end(session, end, &last, &use);
 	waitpid(session->pid, NULL, 0);

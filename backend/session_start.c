@@ -308,8 +308,8 @@ static bool may_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	return take_start(&rate, &vm->starts, who, text, text_len);
 }
 
-CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
-			    const struct fgv_client *client, char *text, size_t text_len)
+static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
+			      const struct fgv_client *client, char *text, size_t text_len)
 {
 	struct fgv_session *session;
 	int account, ret;
@@ -372,4 +372,16 @@ CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		fgv_info("%s (process %d of user %u), served by process %d", session->label,
 			 (int)client->pid, (unsigned)client->uid, (int)session->pid);
 	return CUDA_SUCCESS;
+}
+
+CUresult fgv_sessions_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
+			    const struct fgv_client *client, char *text, size_t text_len)
+{
+	CUresult status = start_session(sessions, vm, client, text, text_len);
+
+	if (status == CUDA_SUCCESS)
+		vm->started++;
+	else
+		vm->refused++;
+	return status;
 }

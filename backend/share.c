@@ -176,6 +176,10 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.sliced = word(&entry->sliced),
 		.parts = word(&entry->parts),
 		.left_whole = word(&entry->left_whole),
+		.bytes_in = word(&entry->bytes_in),
+		.bytes_out = word(&entry->bytes_out),
+		.errors = word(&entry->errors),
+		.no_memory = word(&entry->no_memory),
 	};
 }
 
@@ -195,6 +199,10 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 	sum->sliced += account->sliced;
 	sum->parts += account->parts;
 	sum->left_whole += account->left_whole;
+	sum->bytes_in += account->bytes_in;
+	sum->bytes_out += account->bytes_out;
+	sum->errors += account->errors;
+	sum->no_memory += account->no_memory;
 }
 
 void fgv_share_clear(struct fgv_share *share, unsigned account)
@@ -215,6 +223,10 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->sliced, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->parts, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->left_whole, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->bytes_in, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->bytes_out, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->errors, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->no_memory, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's quota_bytes(). */

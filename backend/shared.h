@@ -224,7 +224,11 @@ struct fgv_account {
 	uint64_t sliced;	     /* of the launches, those that ran in parts */
 	uint64_t parts;		     /* of all of these */
 	uint64_t left_whole;	     /* of the launches, those that should have, and could not */
-	uint8_t reserved[FGV_PAGE_BYTES - 14 * sizeof(uint64_t)];
+	uint64_t bytes_in;	     /* copied from the host, but by graphs */
+	uint64_t bytes_out;	     /* the same to it */
+	uint64_t errors;	     /* calls whose reply is an error */
+	uint64_t no_memory;	     /* of these, those that say that there is too little memory */
+	uint8_t reserved[FGV_PAGE_BYTES - 18 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

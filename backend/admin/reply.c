@@ -130,7 +130,7 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 	const struct fgv_sched_stats *sched = &stats->sched;
 	json_t *figures = json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-		"s:I, s:I, s:I, s:I, s:I,"
+		"s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
 		" s:o}",
 		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
@@ -143,7 +143,9 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 		"left_whole", integer(account->left_whole),
 		"graphs", integer(account->graphs), "doorbells_rung",
 		integer(account->doorbells_rung), "doorbells_received",
-		integer(account->doorbells_received), "memory_bytes",
+		integer(account->doorbells_received), "bytes_in", integer(account->bytes_in),
+		"bytes_out", integer(account->bytes_out), "errors", integer(account->errors),
+		"no_memory", integer(account->no_memory), "memory_bytes",
 		integer(account->memory_bytes), "wait", wait_of(&sched->wait));
 
 	return figures ? json_object_update_new(object, figures) : -1;
@@ -305,6 +307,11 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 		err |= add_copying(object, &vm->shares[0]);
 		err |= json_object_set_new(object, "starved",
 					   json_integer(integer(stats.sched.starved)));
+		err |= json_object_update_new(
+			object,
+			json_pack("{s:I, s:I, s:I}", "sessions_started", integer(vm->started),
+				  "sessions_refused", integer(vm->refused), "sessions_failed",
+				  integer(vm->failed)));
 	}
 	err |= json_object_set_new(object, "gpus", shares_of(vm, figures));
 	err |= json_object_set_new(object, "sessions", sessions);

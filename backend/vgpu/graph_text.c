@@ -234,6 +234,7 @@ static CUresult run_noting(struct fgv_session *session, struct fgv_request *requ
 	struct fgv_gpu *gpu = session->gpu;
 	struct noting noting = {.base.ops = &noting_ops, .real = gpu, .node = node};
 	uint64_t launches = session->account->launches;
+	uint64_t bytes_in = session->account->bytes_in, bytes_out = session->account->bytes_out;
 	uint8_t reply[FGV_SLOT_FIRST];
 	uint32_t reply_len;
 	CUresult status;
@@ -242,8 +243,10 @@ static CUresult run_noting(struct fgv_session *session, struct fgv_request *requ
 	if (fgv_dispatch(session, request, message, len, reply, &reply_len, &status) < 0)
 		status = CUDA_ERROR_INVALID_VALUE;
 	session->gpu = gpu;
-	/* Nothing was launched. */
+	/* Nothing was launched, nor copied. */
 	__atomic_store_n(&session->account->launches, launches, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->account->bytes_in, bytes_in, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->account->bytes_out, bytes_out, __ATOMIC_RELAXED);
 	return status;
 }
 

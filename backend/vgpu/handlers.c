@@ -145,6 +145,7 @@ CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request
 	if (in->data_len > FGV_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	request->amount = in->data_len;
+	fgv_account_add(&session->account->bytes_in, in->data_len);
 	return session->gpu->ops->copy_in(session->gpu, in->address, in->data, in->data_len,
 					  stream_of(in->stream));
 }
@@ -158,6 +159,7 @@ CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *re
 	if (in->data_len == 0 || !fgv_loans_is_free(&session->loans, in->loan))
 		return CUDA_ERROR_INVALID_VALUE;
 	request->amount = in->data_len;
+	fgv_account_add(&session->account->bytes_in, in->data_len);
 	status = session->gpu->ops->copy_in_bulk(session->gpu, in->address, in->data, in->data_len,
 						 stream);
 	if (status != CUDA_SUCCESS)
@@ -175,6 +177,7 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
 	request->amount = in->data_len;
+	fgv_account_add(&session->account->bytes_out, in->data_len);
 	status = session->gpu->ops->copy_out(session->gpu, in->data, in->address, in->data_len,
 					     stream);
 	if (status == CUDA_SUCCESS)
@@ -197,6 +200,10 @@ CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *req
 	if (in->size == 0)
 		return CUDA_SUCCESS;
 	request->amount = in->size;
+	if (from && !to)
+		fgv_account_add(&session->account->bytes_in, in->size);
+	if (to && !from)
+		fgv_account_add(&session->account->bytes_out, in->size);
 	if (from && !to)
 		return ops->copy_in_bulk(session->gpu, in->to, from, in->size, stream);
 	if (to && !from)

@@ -115,6 +115,7 @@ CUresult fgv_do_box_in(struct fgv_session *session, struct fgv_request *request,
 	if (!request->amount)
 		return CUDA_SUCCESS;
 	set_host_source(&copy, in->data);
+	fgv_account_add(&session->account->bytes_in, in->data_len);
 	return session->gpu->ops->box_in(session->gpu, &copy, stream_of(in->stream));
 }
 
@@ -130,6 +131,7 @@ CUresult fgv_do_box_in_bulk(struct fgv_session *session, struct fgv_request *req
 	    !set_destination(session, &copy, in->array, in->to))
 		return CUDA_ERROR_INVALID_VALUE;
 	set_host_source(&copy, in->data);
+	fgv_account_add(&session->account->bytes_in, in->data_len);
 	status = session->gpu->ops->copy_box(session->gpu, &copy, stream);
 	if (status != CUDA_SUCCESS)
 		return status;
@@ -149,6 +151,7 @@ CUresult fgv_do_box_out(struct fgv_session *session, struct fgv_request *request
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!request->amount)
 		return CUDA_SUCCESS;
+	fgv_account_add(&session->account->bytes_out, in->data_len);
 	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
 	copy.dstHost = in->data;
 	copy.dstPitch = in->box[0];

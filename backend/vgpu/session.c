@@ -257,6 +257,15 @@ static bool is_the_librarys(uint16_t op)
 	return op == FGV_OP_HOST_FUNC_NEXT || op == FGV_OP_TEXT_READ;
 }
 
+static void count_error(struct fgv_session *session, CUresult status)
+{
+	if (status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_READY)
+		return;
+	fgv_account_add(&session->account->errors, 1);
+	if (status == CUDA_ERROR_OUT_OF_MEMORY)
+		fgv_account_add(&session->account->no_memory, 1);
+}
+
 int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_reply *reply)
 {
 	uint32_t *parked = &fgv_window_lane_head(&session->window, lane)->guest_parked;
@@ -265,6 +274,7 @@ int fgv_session_reply(struct fgv_session *session, uint32_t lane, struct fgv_rep
 		reply->status = fgv_session_take_deferred(session);
 	if (reply->status != CUDA_SUCCESS)
 		reply->len = 0;
+	count_error(session, reply->status);
 	/* A fault's text goes before the fault, behind which nothing is fetched. */
 	if (reply->status != CUDA_SUCCESS && reply->status != CUDA_ERROR_NOT_READY)
 		fgv_console_look(session);

@@ -1,13 +1,15 @@
 """fairgvctl metrics: what Prometheus reads is well-formed, keeps its conventions, says what --json says,
 and only grows where it says so."""
 import json
+import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 
-from harness import BUILD, PATIENCE_S, backend, expect, kill, main, wait_until
+from harness import BUILD, PATIENCE_S, backend, expect, expect_verified, finish, kill, main, wait_until
 
 CTL = BUILD / "tools/fairgvctl"
 MATMUL = "workloads/matmul"
@@ -126,7 +128,7 @@ def fake_wait(count):
 
 def gpus_stand_by_themselves():
     """A VM of several GPUs has a line for each, as what it says of them in a report of this kind."""
-    figures = {key: 7 for key in ("overruns", "overrun_ns", "stalls", "favoured", "requests", "round_trips", "launches",
+    figures = {key: 7 for key in ("bytes_in", "bytes_out", "errors", "no_memory", "overruns", "overrun_ns", "stalls", "favoured", "requests", "round_trips", "launches",
                                   "holds", "starved", "weight")}
     shares = [{"device": gpu, "gpu_ns": gpu * 10**9, "grants": gpu, "memory_bytes": gpu << 20,
                "copy_in": {"gpu_ns": gpu * 10**8, "grants": 2 * gpu, "wait": fake_wait(gpu)}} for gpu in (1, 2)]
@@ -157,4 +159,28 @@ def gpus_stand_by_themselves():
     expect_promtool(text)
 
 
-main(prometheus_reads_it, gpus_stand_by_themselves)
+def copies_and_failures_are_counted():
+    size = 100000
+    with backend({"copies": "", "small": 'memory = "1M";', "one": "sessions = 1;"}) as daemon:
+        expect_verified(daemon.start("copies", "workloads/vecadd", "--size", size), "copies")
+        forever = daemon.start("one", MATMUL, *FOREVER)
+        wait_until(lambda: daemon.report()["vms"][2]["launches"] > 1, "kernels")
+        for vm, why in (("small", "out of memory"), ("one", "as many as it may have")):
+            status, _, err = finish(daemon.start(vm, "workloads/vecadd", "--size", 10 * size))
+            expect(status != 0 and why in err, err)
+        os.kill(daemon.report()["vms"][2]["sessions"][0]["vgpu_pid"], signal.SIGKILL)
+        expect(finish(forever)[0] != 0, "a program whose process was killed")
+        daemon.expect_at_rest()
+        _, samples = parse(ctl(daemon, "metrics"))
+    # A vector is copied back, and the count of what was done.
+    for vm, name, wanted in (("copies", "copied_in_bytes", 2 * 4 * size), ("copies", "copied_out_bytes", 4 * size + 8),
+                             ("copies", "errors", 0), ("small", "errors", 1), ("small", "memory_refusals", 1),
+                             ("small", "copied_in_bytes", 0), ("one", "sessions_started", 1),
+                             ("one", "sessions_refused", 1), ("one", "sessions_failed", 1),
+                             ("small", "sessions_started", 1), ("small", "sessions_refused", 0),
+                             ("small", "sessions_failed", 0)):
+        found = of(samples, f"fairgv_vm_{name}_total", vm=vm)
+        expect(found == [wanted], f"{vm}: {name} {found}, not {wanted}")
+
+
+main(prometheus_reads_it, gpus_stand_by_themselves, copies_and_failures_are_counted)

@@ -38,6 +38,10 @@ static const struct family of_vms[] = {
 	{"limit_ratio", GAUGE, "Part of the GPU's time that the VM may use.", "limit_ppm", 1e-6},
 	{"memory_limit_bytes", GAUGE, "GPU memory that the VM may use; absent if not limited.",
 	 "memory_limit_bytes", 1},
+	{"sessions_started", COUNTER, "Programs that have started.", "sessions_started", 1},
+	{"sessions_refused", COUNTER, "Programs that were refused.", "sessions_refused", 1},
+	{"sessions_failed", COUNTER, "Programs whose process on the host failed or was killed.",
+	 "sessions_failed", 1},
 	{"starved", COUNTER, "How often the VM was seen to wait unduly.", "starved", 1},
 };
 
@@ -60,6 +64,12 @@ static const struct family of_both[] = {
 	{"launches", COUNTER, "Kernels launched.", "launches", 1},
 	{"sliced", COUNTER, "Kernels that ran in parts.", "sliced", 1},
 	{"left_whole", COUNTER, "Long kernels that could not run in parts.", "left_whole", 1},
+	{"copied_in_bytes", COUNTER, "Copied from the host to the GPU, but by graphs.", "bytes_in",
+	 1},
+	{"copied_out_bytes", COUNTER, "Copied from the GPU to the host, but by graphs.",
+	 "bytes_out", 1},
+	{"errors", COUNTER, "Calls whose reply was an error.", "errors", 1},
+	{"memory_refusals", COUNTER, "Calls that were refused for want of memory.", "no_memory", 1},
 };
 
 /* Of the engines that copy, where they are granted by themselves. */
