@@ -42,11 +42,21 @@ static void stop(void)
 	fgv_cosched_fini(&cosched);
 }
 
+/* When the turn of one began, as far as is known here, and when the last two of anybody ended. */
+static uint64_t begun_ns, ended_ns[2];
+
+static void note_end(void)
+{
+	ended_ns[0] = ended_ns[1];
+	ended_ns[1] = fgv_now_ns();
+}
+
 /* One whose guest is the child, and two, that wants the GPU as well. */
 static void attach_both(void)
 {
 	struct fgv_cosched_owner owner = {.pid = child_pid, .uid = getuid()};
 
+	ended_ns[0] = ended_ns[1] = fgv_now_ns();
 	fake_attach(&one, vgpus[0]);
 	fgv_gpusched_session_guest(one.session, &owner);
 	fake_attach(&two, vgpus[1]);
@@ -74,17 +84,22 @@ static void begin_turn(void)
 		AWAIT(has_grant(&one) || has_grant(&two));
 		if (!has_grant(&two))
 			continue;
+		note_end();
 		fake_report(&two, two.used_ns + FGV_NS_PER_SEC);
 		fake_give_back(&two, true);
 	}
 	AWAIT(fake_limit(&one) != FGV_GRANT_NO_LIMIT);
+	begun_ns = fgv_now_ns();
 }
 
 /* It gives back after a turn in which @thread, as it says, made @calls. What it is is judged. */
 static void end_turn(uint32_t thread, uint64_t calls)
 {
 	usleep(WINDOW_US);
-	/* All of its time, or two, with more, would not be next. */
+	/* Longer than two's last turn, or that would not be next; this thread may have been late
+	 * for it. */
+	AWAIT(fgv_now_ns() - begun_ns > begun_ns - ended_ns[0]);
+	note_end();
 	fake_report(&one, one.used_ns + FGV_NS_PER_SEC);
 	__atomic_store_n(&one.grant->thread, thread, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&one.grant->sync_calls, calls, __ATOMIC_RELAXED);
