@@ -284,7 +284,10 @@ START_TEST(every_key_is_compared)
 		const char *policy = is_policy			 ? ""
 				     : !strcmp(name, "priority") ? "policy = \"fikit\";"
 								 : "policy = \"gemini\";";
-		const char *more = !strcmp(name, "slo") ? "request = \"1%\"; " : "";
+		const char *more = !strcmp(name, "slo") ? "request = \"1%\"; "
+				   : !strcmp(name, "place_wait") || !strcmp(name, "need")
+					   ? "place = \"least\"; "
+					   : "";
 
 		snprintf(before_text, sizeof(before_text), "%s vms = ( { name = \"a\"; %s} );",
 			 policy, more);
@@ -469,8 +472,9 @@ END_TEST
 START_TEST(only_some_keys_are_set)
 {
 	static const char *const may[] = {
-		"weight", "place_wait", "need", "priority", "request",	"limit",       "slo",	     "memory",
-		"users",  "sessions", "process_memory", "host_memory", "processors", "images"};
+		"weight",	  "place_wait",	 "need",       "priority", "request",
+		"limit",	  "slo",	 "memory",     "users",	   "sessions",
+		"process_memory", "host_memory", "processors", "images"};
 	size_t count, found = 0;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);
 
