@@ -19,6 +19,9 @@
 /* And so much at least, where less is left of the turn. */
 #define LEAST_SHARE 8
 
+/* One measurement may be wrong: a part has so many times the blocks of what has ended, at most. */
+#define GROWTH_MAX 4
+
 /* Parts that go to the driver before anything else is looked at. */
 #define PARTS_MAX 64
 
@@ -96,6 +99,18 @@ static double expect_ns(const struct slicing *s, double threads)
 				  : 0;
 }
 
+/* Blocks that a part may have by what has ended; 0: nothing has. */
+static uint64_t blocks_known(const struct slicing *s)
+{
+	struct fgv_sliced *sliced = s->sliced;
+
+	if (sliced->trial && s->session->gate.finished >= sliced->trial) {
+		sliced->ended_threads = sliced->trial_threads;
+		sliced->trial = 0;
+	}
+	return (uint64_t)(GROWTH_MAX * (sliced->ended_threads / s->threads));
+}
+
 /* Also where that can't be done. */
 static bool should_be_sliced(const struct slicing *s)
 {
@@ -106,7 +121,9 @@ static bool should_be_sliced(const struct slicing *s)
 	if (s->blocks <= s->room)
 		return false;
 	ns = expect_ns(s, (double)s->blocks * s->threads);
-	return ns ? ns > (double)s->session->gate.slice_ns : s->blocks / UNKNOWN_ROUNDS >= s->room;
+	if (ns > (double)s->session->gate.slice_ns)
+		return true;
+	return s->blocks > blocks_known(s) && s->blocks / UNKNOWN_ROUNDS >= s->room;
 }
 
 /* --- Parts --------------------------------------------------------------------------- */
@@ -124,7 +141,7 @@ static double part_ns(const struct fgv_gate *gate)
 static uint64_t part_blocks(const struct slicing *s, uint64_t left)
 {
 	double ns = expect_ns(s, (double)left * s->threads);
-	uint64_t rounds;
+	uint64_t most = fgv_max_u64(blocks_known(s), s->room), rounds;
 
 	if (s->session->slices.blocks)
 		return s->session->slices.blocks;
@@ -132,10 +149,21 @@ static uint64_t part_blocks(const struct slicing *s, uint64_t left)
 	if (!ns)
 		return s->room;
 	/* The last one may be somewhat longer, rather than one more that is short. */
-	if (ns * PART_SHARE <= 1.5 * (double)s->session->gate.slice_ns)
+	if (left <= most && ns * PART_SHARE <= 1.5 * (double)s->session->gate.slice_ns)
 		return left;
 	rounds = (uint64_t)((double)left / (double)s->room * (part_ns(&s->session->gate) / ns));
-	return fgv_max_u64(rounds, 1) * s->room;
+	return fgv_min_u64(fgv_max_u64(rounds, 1) * s->room, most / s->room * s->room);
+}
+
+/* The part of these threads, which is about to be counted, tells when it has ended. */
+static void try_threads(struct slicing *s, double threads)
+{
+	struct fgv_sliced *sliced = s->sliced;
+
+	if (sliced->trial || threads <= sliced->ended_threads)
+		return;
+	sliced->trial = s->session->gate.submitted + 1;
+	sliced->trial_threads = threads;
 }
 
 /* What was just launched tells what the next ones take; and a kind that is new is no riddle. */
@@ -149,6 +177,7 @@ static void note_part(struct slicing *s, uint64_t blocks)
 	s->request->amount = blocks * fgv_extent(s->in->block);
 	if (blocks < s->room && !s->session->slices.blocks)
 		return;
+	try_threads(s, threads);
 	place = fgv_cost_place(s->request->subject, s->request->amount);
 	if (!costs->ns[place] && ns)
 		costs->ns[place] = fgv_cost_within((uint64_t)ns);

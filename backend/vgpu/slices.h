@@ -39,6 +39,9 @@ struct fgv_sliced {
 	uint32_t threads_max; /* of a block */
 	double threads;	      /* of its last launch that filled the GPU; 0: there was none */
 	uint16_t place;	      /* in the forecast, of the kind of that */
+	double ended_threads; /* of the largest one that is known to have ended */
+	double trial_threads; /* of one that is larger */
+	uint64_t trial;	      /* the number of its request; 0: there is none */
 	char name[];
 };
 

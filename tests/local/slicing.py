@@ -111,7 +111,7 @@ def share_of_two_long_kernels():
     """The smaller by the larger use, while each has a single kernel, and so always wants the GPU."""
     with backend({"vm1": "", "vm2": ""}, top=f'{ON} slice = "4ms";') as daemon:
         programs = [daemon.start(vm, HOLD, "chain", 1000, 1, blocks)
-                    for vm, blocks in (("vm1", 20000), ("vm2", 60000))]
+                    for vm, blocks in (("vm1", 60000), ("vm2", 120000))]
         wait_until(lambda: all(vm["parts"] > 2 for vm in daemon.report()["vms"]), "parts of both")
         looks = [daemon.report()["vms"]]
         while programs[0].poll() is None:
@@ -123,10 +123,14 @@ def share_of_two_long_kernels():
             expect(vm["launches"] == 1 and vm["holds"] == 0, f"not one kernel, or held: {vm}")
         # Behind its last part the first one no longer wants the GPU.
         parts = figures(daemon)["parts"]
-        first, last = looks[0], [look for look in looks if look[0]["parts"] < parts][-1]
+        within = [look for look in looks if look[0]["parts"] < parts]
+        if not within:
+            return 0    # this program ran late: the kernel had ended when it looked
+        first, last = within[0], within[-1]
         used = [end["gpu_ns"] - begin["gpu_ns"] for begin, end in zip(first, last)]
-        expect(last[0]["grants"] > 4, f"few turns for one kernel: {last}")
-        return min(used) / max(used)
+        if last[0]["grants"] <= 4:
+            return 0
+        return min(used) / max(max(used), 1)
 
 
 def two_long_kernels_share():
