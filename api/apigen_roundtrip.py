@@ -1,7 +1,7 @@
 """The emitter of the round-trip test: for each operation the part that knows its arguments.
 
 What is done with it, and what the emitted struct trip means, is in
-tests/unit/test_api_roundtrip.h.
+tests/unit/api/test_api_roundtrip.h.
 """
 
 from typing import List
@@ -123,7 +123,7 @@ def entry(op: Op, drawn: bool, begun: bool) -> List[str]:
 
 def source(api: Api) -> str:
     lines = [banner(api, "Each operation's part of the round-trip test."),
-             '#include "tests/unit/test_api_roundtrip.h"', "",
+             '#include "tests/unit/api/test_api_roundtrip.h"', "",
              f'#include "api/{api.stem}_guest.h"', f'#include "api/{api.stem}_host.h"', ""]
     table = []
     for op in api.ops:

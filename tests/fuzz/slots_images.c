@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/util.h"
-#include "tests/unit/fatbin_build.h"
+#include "tests/unit/backend/gpu/fatbin_build.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define KERNEL(name)                                                                               \

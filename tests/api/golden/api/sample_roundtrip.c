@@ -3,7 +3,7 @@
  *
  * Each operation's part of the round-trip test.
  */
-#include "tests/unit/test_api_roundtrip.h"
+#include "tests/unit/api/test_api_roundtrip.h"
 
 #include "api/sample_guest.h"
 #include "api/sample_host.h"

@@ -1,0 +1,197 @@
+/*
+ * A session with two GPUs: each has memory, handles, a quota and a grant of its own, and does not
+ * wait for the other; and one end ends both.
+ */
+#include <check.h>
+#include <cuda.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tests/unit/backend/vgpu/vgpu_calls.h"
+
+static struct vgpu first, second;
+
+static void setup(void)
+{
+	struct fgv_setup both;
+
+	vgpu_spawn(&first);
+	vgpu_send_prepare(&first, VGPU_MEMORY);
+	vgpu_right_setup(&first, &both);
+	both.parts = 1;
+	vgpu_send_setup(&first, &both);
+	vgpu_send_part(&first, &second, 1);
+	vgpu_read_welcome(&first);
+	ck_assert_msg(first.welcome.status == CUDA_SUCCESS, "refused: %s", first.welcome.text);
+	ck_assert_uint_eq(first.welcome.parts, 1);
+	vgpu_read_part(&first, &second);
+	ck_assert_uint_eq(second.welcome.parts, 0);
+	vgpu_attach_lanes(&first);
+	vgpu_attach_lanes(&second);
+}
+
+static void teardown(void)
+{
+	vgpu_leave(&first);
+	vgpu_give_back(&second);
+}
+
+static uint32_t word_at(struct vgpu *vgpu, uint64_t address)
+{
+	ck_assert_uint_eq(vgpu_copy_out(vgpu, address, sizeof(uint32_t), 0), CUDA_SUCCESS);
+	return *(uint32_t *)vgpu_arena(vgpu, 0);
+}
+
+/* Adds @more to a word that is 1, with a kernel; the kernel adds 5 besides. */
+static uint32_t add_one_word(struct vgpu *vgpu, uint64_t more)
+{
+	uint32_t function = vgpu_must_get(vgpu, vgpu_add_ptx, "add");
+	uint64_t address = vgpu_must_alloc(vgpu, 4096);
+	uint64_t args[] = {address, 1, more};
+
+	vgpu_fill(vgpu, address, 1, 1, 4);
+	vgpu_launch(vgpu, function, 1, args, 3);
+	return word_at(vgpu, address);
+}
+
+START_TEST(both_compute)
+{
+	ck_assert_uint_eq(add_one_word(&first, 10), 16);
+	ck_assert_uint_eq(add_one_word(&second, 20), 26);
+}
+END_TEST
+
+/* The program would take one for the other. */
+START_TEST(addresses_differ)
+{
+	uint64_t one = vgpu_must_alloc(&first, 4096), other = vgpu_must_alloc(&second, 4096);
+
+	ck_assert_uint_ne(one, other);
+	vgpu_fill(&first, one, 1, 7, 4);
+	vgpu_fill(&second, other, 1, 8, 4);
+	ck_assert_uint_eq(word_at(&first, one), 7);
+	ck_assert_uint_eq(word_at(&second, other), 8);
+}
+END_TEST
+
+static uint64_t used_bytes(const struct vgpu *vgpu)
+{
+	return __atomic_load_n(&vgpu->accounts->sessions[2].memory_bytes, __ATOMIC_SEQ_CST);
+}
+
+START_TEST(quotas_are_kept_apart)
+{
+	uint64_t address, before = used_bytes(&second);
+
+	vgpu_must_alloc(&first, VGPU_QUOTA - (1u << 20));
+	ck_assert_uint_eq(used_bytes(&second), before);
+	ck_assert_uint_eq(vgpu_alloc(&first, 2u << 20, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	vgpu_must_alloc(&second, VGPU_QUOTA - (1u << 20));
+	ck_assert_uint_eq(vgpu_alloc(&second, 2u << 20, &address), CUDA_ERROR_OUT_OF_MEMORY);
+}
+END_TEST
+
+/* A handle of the other GPU is none, or another object of this one's. */
+START_TEST(handles_of_the_other_gpu)
+{
+	uint32_t stream = vgpu_must_create_stream(&second, 0), handle = 0;
+	struct fgv_stream_sync_request request = {.stream = stream};
+	uint32_t function = vgpu_must_get(&second, vgpu_add_ptx, "add");
+	struct fgv_module_unload_request unload = {.module = function};
+
+	ck_assert_uint_eq(
+		vgpu_call(&second, 0, FGV_OP_STREAM_SYNC, &request, sizeof(request), NULL),
+		CUDA_SUCCESS);
+	ck_assert_uint_ne(vgpu_call(&first, 0, FGV_OP_STREAM_SYNC, &request, sizeof(request), NULL),
+			  CUDA_SUCCESS);
+	/* The failure of a post is told by the next call. */
+	vgpu_must_post(&first, 0, FGV_OP_MODULE_UNLOAD, &unload, sizeof(unload));
+	ck_assert_uint_ne(vgpu_device_sync(&first), CUDA_SUCCESS);
+	ck_assert_uint_ne(vgpu_get_function(&first, 0, "add", &handle), CUDA_SUCCESS);
+	ck_assert_uint_eq(add_one_word(&first, 1), 7);
+	ck_assert_uint_eq(add_one_word(&second, 1), 7);
+}
+END_TEST
+
+/* Nor is its memory reached by its address: that ends in a fault of this GPU alone. */
+START_TEST(memory_of_the_other_gpu)
+{
+	uint64_t other = vgpu_must_alloc(&second, 4096);
+
+	vgpu_fill(&second, other, 1, 9, 4);
+	vgpu_fill(&first, other, 1, 1, 4);
+	ck_assert_uint_ne(vgpu_device_sync(&first), CUDA_SUCCESS);
+	ck_assert_uint_eq(word_at(&second, other), 9);
+}
+END_TEST
+
+/* Without its grant a GPU is not used, whatever the session has of the other. */
+START_TEST(a_grant_is_of_one_gpu)
+{
+	uint64_t one = vgpu_must_alloc(&first, 4096), other = vgpu_must_alloc(&second, 4096);
+
+	ck_assert_uint_eq(vgpu_device_sync(&second), CUDA_SUCCESS);
+	vgpu_take_grant(&second);
+	vgpu_fill(&second, other, 1, 3, 4);
+	vgpu_await_wants(&second);
+	/* Work on the first one goes on, and is charged there. */
+	vgpu_fill(&first, one, 1, 4, 4);
+	ck_assert_uint_eq(word_at(&first, one), 4);
+	ck_assert_int_eq(fgv_grant_state(fgv_grant_load(second.grant)), FGV_GRANT_NONE);
+	vgpu_grant(&second, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(word_at(&second, other), 3);
+}
+END_TEST
+
+START_TEST(a_violation_on_one_ends_both)
+{
+	struct fgv_slot slot = vgpu_slot(&second, FGV_OP_MEM_FREE, 0);
+	unsigned lines;
+
+	slot.op = UINT16_MAX;
+	vgpu_publish(&second, 0, &slot);
+	vgpu_wake(&second);
+	ck_assert_int_eq(vgpu_finish(&first, &lines), EXIT_FAILURE);
+	ck_assert_uint_eq(lines, 1);
+	vgpu_give_back(&second);
+}
+END_TEST
+
+START_TEST(hanging_up_on_one_ends_both)
+{
+	unsigned lines;
+
+	close(second.connection_fd);
+	second.connection_fd = -1;
+	ck_assert_int_eq(vgpu_finish(&first, &lines), EXIT_SUCCESS);
+	ck_assert_uint_eq(lines, 0);
+	vgpu_give_back(&second);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("vgpu_parts");
+	TCase *living = tcase_create("living"), *ending = tcase_create("ending");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(living, setup, teardown);
+	tcase_add_test(living, both_compute);
+	tcase_add_test(living, addresses_differ);
+	tcase_add_test(living, quotas_are_kept_apart);
+	tcase_add_test(living, handles_of_the_other_gpu);
+	tcase_add_test(living, a_grant_is_of_one_gpu);
+	tcase_set_timeout(living, 120);
+	suite_add_tcase(suite, living);
+	tcase_add_checked_fixture(ending, setup, NULL);
+	tcase_add_test(ending, memory_of_the_other_gpu);
+	tcase_add_test(ending, a_violation_on_one_ends_both);
+	tcase_add_test(ending, hanging_up_on_one_ends_both);
+	tcase_set_timeout(ending, 120);
+	suite_add_tcase(suite, ending);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,76 @@
+/* The handlers of the tests' host for virtual memory: it takes note, and does what is asked of it.
+ */
+#include "tests/unit/frontend/client/test_client_host.h"
+
+#define UNUSED	(void)session, (void)in
+#define GRANULE (2u << 20)
+
+static CUresult status_of(const struct fgv_request *request)
+{
+	return (CUresult)HOST_GET(status[request->op]);
+}
+
+CUresult fgv_do_memory_granularity(struct fgv_session *session, struct fgv_request *request,
+				   const struct fgv_memory_granularity_in *in,
+				   struct fgv_memory_granularity_out *out)
+{
+	UNUSED;
+	out->bytes = GRANULE;
+	return status_of(request);
+}
+
+CUresult fgv_do_address_reserve(struct fgv_session *session, struct fgv_request *request,
+				const struct fgv_address_reserve_in *in,
+				struct fgv_address_reserve_out *out)
+{
+	(void)session;
+	out->address = HOST_VMEM_BASE + host.vmem_reserved;
+	host.vmem_reserved += in->size;
+	return status_of(request);
+}
+
+CUresult fgv_do_address_free(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_address_free_in *in)
+{
+	UNUSED;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_create(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_create_in *in,
+			      struct fgv_memory_create_out *out)
+{
+	UNUSED;
+	host.objects[host.object_count].kind = FGV_KIND_MEMORY + 1;
+	out->memory = host.object_count++;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_release(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_memory_release_in *in)
+{
+	(void)session;
+	in->memory->kind = 0;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_map(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_memory_map_in *in)
+{
+	UNUSED;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_unmap(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_memory_unmap_in *in)
+{
+	UNUSED;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_access(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_access_in *in)
+{
+	UNUSED;
+	return status_of(request);
+}
