@@ -103,15 +103,18 @@ static void open_staging(struct fgv_session *session)
 	     CUDA_SUCCESS);
 }
 
+/* Descriptors 1 and 2 are taken once; each session begins with what is empty. */
 static void open_console(struct fgv_session *session)
 {
 	static struct fgv_console console;
 
 	if (!console.files[0].text)
 		must(fgv_console_init(&console) == 0);
+	for (int i = 0; i < 2; i++)
+		console.files[i].taken = console.files[i].end = 0;
 	lseek(STDOUT_FILENO, 0, SEEK_SET);
 	lseek(STDERR_FILENO, 0, SEEK_SET);
-	session->console = console;
+	session->console = &console;
 }
 
 static void attach_lanes(struct slots_session *slots)
