@@ -12,7 +12,7 @@
  * twice.
  *
  * fgv_context_enter() is for what has not learnt of several devices: on others than the first one
- *it fails with CUDA_ERROR_NOT_SUPPORTED. fgv_context_enter_any() is for what has.
+ * it fails with CUDA_ERROR_NOT_SUPPORTED. fgv_context_enter_any() is for what has.
  *
  * Threads: any.
  */
