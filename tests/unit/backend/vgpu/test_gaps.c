@@ -98,7 +98,7 @@ START_TEST(gives_back_as_a_gap_begins)
 }
 END_TEST
 
-/* One who has no other work waiting is not asked to pay for gaps: it keeps the grant. */
+/* A session with no other work waiting is not asked to pay for gaps: it keeps the grant. */
 START_TEST(keeps_the_grant_alone)
 {
 	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
