@@ -24,7 +24,7 @@
 START_TEST(asks_nobody_but_the_driver)
 {
 	void *ours =
-		dlopen(FGV_TEST_FAKE_CUDA "/../../../frontend/.libs/libnvidia-ml.so.1", RTLD_NOW);
+		dlopen(FGV_TEST_FAKE_CUDA "/../../../../frontend/.libs/libnvidia-ml.so.1", RTLD_NOW);
 	struct fgv_nvml *nvml = NULL;
 	char why[256] = "";
 

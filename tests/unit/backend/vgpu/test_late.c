@@ -181,7 +181,7 @@ START_TEST(the_late_make_room_for_others)
 {
 	accounts.sessions[1].memory_bytes = QUOTA - BLOCK;
 	accounts.sessions[0].memory_bytes = 0;
-	session.quota.late.bytes = 0;
+	session.quota.late.bytes = session.quota.used = 0;
 	fgv_errands_settle(&session);
 	ck_assert_uint_eq(said.freed, FEW);
 	ck_assert_uint_eq(charged(), 0);
