@@ -135,7 +135,8 @@ def keys_change():
         terminal.wait_for(lambda text: "render: weight 6" in text, "the answer")
         terminal.wait_for(lambda text: rows(text)["render"]["owed"] == "75.0", "the new share")
         expect(weight() == 6, weight())
-        for text, answer in (("x", "x: a weight is a whole number"), ("0", "whole number from 1 to 10000")):
+        for text, answer in (("x", "x: a weight is a whole number"),
+                             ("0", "weight: out of range: must be 1 to 10000")):
             terminal.keys(f"w{text}\r")
             terminal.wait_for(lambda text, answer=answer: answer in text, answer)
         expect(weight() == 6, weight())
