@@ -28,7 +28,7 @@ uint64_t fgv_place_blocks(const struct fgv_place_gpu *has, const struct fgv_plac
 
 /*
  * Gives @blocks of @warps each to the multiprocessors in turn, from the next one on, each one at a
- * time as long as it has room: @gets says how many each got, and *@next_sm who is next. How
+ * time as long as it has room: @gets says how many each got, and *@next_sm which is next. How
  * many were given.
  */
 uint64_t fgv_place_spread(const struct fgv_place_state *gpu, uint32_t warps, uint64_t blocks,

@@ -37,7 +37,7 @@ struct fgv_admin {
 	struct fgv_admin_scope scope;
 
 	const char *path;	 /* NULL: there is no socket */
-	uid_t user;		 /* who is served, beside root and the daemon's own */
+	uid_t user;		 /* served beside root and the daemon's own */
 	struct stat socket_file; /* as it was made, to remove that one only */
 
 	struct fgv_admin_clients clients; /* the one whose time ends first is first */
