@@ -226,26 +226,14 @@ CUresult fgv_cuda_fence(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream,
 	return CUDA_SUCCESS;
 }
 
-/* The legacy stream is always a part, if only to learn of a fault. */
-CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
-{
-	struct cuda *cuda = cuda_of(gpu);
-	CUresult status = fgv_cuda_fence(gpu, NULL, fence);
-	struct fgv_gpu_stream *stream = cuda->legacy.next;
+static bool is_busy(const struct fgv_gpu_stream *stream) { return stream->is_busy; }
 
-	for (; status == CUDA_SUCCESS && stream != &cuda->legacy; stream = stream->next) {
-		if (!stream->is_busy)
-			continue;
-		status = add_part(*fence, stream);
-		if (status != CUDA_SUCCESS)
-			fgv_cuda_fence_put(gpu, *fence);
-	}
-	return status;
-}
+static bool is_computing(const struct fgv_gpu_stream *stream) { return stream->is_computing; }
 
-CUresult fgv_cuda_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+/* A fence over the streams that @counts says are part of it. */
+static CUresult fence_over(struct cuda *cuda, bool (*counts)(const struct fgv_gpu_stream *stream),
+			   struct fgv_gpu_fence **fence)
 {
-	struct cuda *cuda = cuda_of(gpu);
 	struct fgv_gpu_stream *stream = &cuda->legacy;
 	CUresult status = CUDA_SUCCESS;
 
@@ -253,13 +241,31 @@ CUresult fgv_cuda_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fe
 	if (!*fence)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	do {
-		if (stream->is_computing)
+		if (counts(stream))
 			status = add_part(*fence, stream);
 		stream = stream->next;
 	} while (status == CUDA_SUCCESS && stream != &cuda->legacy);
 	if (status != CUDA_SUCCESS)
+		fgv_cuda_fence_put(&cuda->base, *fence);
+	return status;
+}
+
+/* Where nothing is at work the legacy stream is asked, if only to learn of a fault. */
+CUresult fgv_cuda_fence_all(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+{
+	CUresult status = fence_over(cuda_of(gpu), is_busy, fence);
+
+	if (status != CUDA_SUCCESS || (*fence)->parts)
+		return status;
+	status = add_part(*fence, &cuda_of(gpu)->legacy);
+	if (status != CUDA_SUCCESS)
 		fgv_cuda_fence_put(gpu, *fence);
 	return status;
+}
+
+CUresult fgv_cuda_fence_computing(struct fgv_gpu *gpu, struct fgv_gpu_fence **fence)
+{
+	return fence_over(cuda_of(gpu), is_computing, fence);
 }
 
 static CUresult query(struct cuda *cuda, struct fence_part *part)

@@ -133,6 +133,38 @@ START_TEST(late_frees_are_told)
 }
 END_TEST
 
+static void add_stream(struct fgv_gpu_stream *stream)
+{
+	stream->next = cuda.legacy.next;
+	stream->previous = &cuda.legacy;
+	stream->next->previous = cuda.legacy.next = stream;
+}
+
+/* The end of a stream's work is known by one question, and so is a fault where there is none. */
+START_TEST(streams_at_rest_are_not_asked)
+{
+	struct fgv_gpu_stream stream = {.handle = (CUstream)1};
+	struct fgv_gpu_fence *all;
+
+	said.stream = CUDA_SUCCESS;
+	ck_assert_uint_eq(fgv_cuda_stream_query(&cuda, &cuda.legacy), CUDA_SUCCESS);
+	add_stream(&stream);
+	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &stream), CUDA_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_uint_eq(fgv_cuda_fence_all(&cuda.base, &all), CUDA_SUCCESS);
+		said.stream_queries = 0;
+		ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, all), CUDA_SUCCESS);
+		ck_assert_uint_eq(said.stream_queries, 1);
+		fgv_cuda_fence_put(&cuda.base, all);
+	}
+	ck_assert(!stream.is_busy);
+	said.stream = CUDA_ERROR_LAUNCH_FAILED;
+	ck_assert_uint_eq(fgv_cuda_fence_all(&cuda.base, &all), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_cuda_fence_query(&cuda.base, all), CUDA_ERROR_LAUNCH_FAILED);
+	fgv_cuda_fence_put(&cuda.base, all);
+}
+END_TEST
+
 /* A stream with nothing but copies is none of those that compute, until something else is in it. */
 START_TEST(copies_are_left_out)
 {
@@ -141,11 +173,8 @@ START_TEST(copies_are_left_out)
 
 	said.stream = CUDA_SUCCESS;
 	ck_assert_uint_eq(fgv_cuda_stream_query(&cuda, &cuda.legacy), CUDA_SUCCESS);
-	for (unsigned i = 0; i < 2; i++) {
-		streams[i].next = cuda.legacy.next;
-		streams[i].previous = &cuda.legacy;
-		streams[i].next->previous = cuda.legacy.next = &streams[i];
-	}
+	for (unsigned i = 0; i < 2; i++)
+		add_stream(&streams[i]);
 	said.stream = CUDA_ERROR_NOT_READY;
 	cuda.base.copies = true;
 	ck_assert_uint_eq(fgv_cuda_before_work(&cuda, &streams[0]), CUDA_SUCCESS);
@@ -174,6 +203,7 @@ int main(void)
 	tcase_add_test(tests, each_look_asks_for_the_event_where_work_is_behind);
 	tcase_add_test(tests, fault_is_told);
 	tcase_add_test(tests, late_frees_are_told);
+	tcase_add_test(tests, streams_at_rest_are_not_asked);
 	tcase_add_test(tests, copies_are_left_out);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
