@@ -8,6 +8,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include "common/util.h"
+
+/*
+ * An MPS server that recovers from a client's fault takes no new clients until its old ones have
+ * left, which is soon: the daemon ends those that it keeps ready.
+ */
+#define SERVER_LOOKS   500
+#define SERVER_LOOK_NS (20 * FGV_NS_PER_MS)
 
 /* Expands the header's macros, so that cuMemAlloc becomes "cuMemAlloc_v2". */
 #define TEXT_OF(symbol) #symbol
@@ -51,11 +60,16 @@ static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, s
 	return find(library, "cuEventElapsedTime", &driver->event_elapsed, why, why_len);
 }
 
-static bool start(const struct fgv_cuda_driver *driver, char *why, size_t why_len)
+bool fgv_cuda_driver_start(const struct fgv_cuda_driver *driver, char *why, size_t why_len)
 {
+	const struct timespec pause = {.tv_nsec = SERVER_LOOK_NS};
 	const char *name = "an unknown error";
 	CUresult status = driver->init(0);
 
+	for (unsigned i = 0; status == CUDA_ERROR_MPS_SERVER_NOT_READY && i < SERVER_LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		status = driver->init(0);
+	}
 	if (status == CUDA_SUCCESS)
 		return true;
 	driver->error_name(status, &name);
@@ -86,6 +100,6 @@ const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len)
 		return NULL;
 	}
 	loaded.is_ready = find_all(library, &loaded.driver, why, why_len) &&
-			  start(&loaded.driver, why, why_len);
+			  fgv_cuda_driver_start(&loaded.driver, why, why_len);
 	return loaded.is_ready ? &loaded.driver : NULL;
 }

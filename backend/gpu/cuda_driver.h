@@ -9,6 +9,7 @@
 #define FGV_BACKEND_GPU_CUDA_DRIVER_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FGV_CUDA_SYMBOLS(X)                                                                        \
@@ -125,5 +126,11 @@ struct fgv_cuda_driver {
  * @why, where there is none or it finds no device.
  */
 const struct fgv_cuda_driver *fgv_cuda_driver_get(char *why, size_t why_len);
+
+/*
+ * cuInit(). Waits, for ten seconds at most, for an MPS server that recovers from a client's fault.
+ * False, and the reason in @why, where the driver does not start.
+ */
+bool fgv_cuda_driver_start(const struct fgv_cuda_driver *driver, char *why, size_t why_len);
 
 #endif
