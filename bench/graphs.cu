@@ -94,6 +94,29 @@ static void measure_branches(cudaStream_t stream)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* From the calls of a program to the graph's end, as where a program captures what it repeats. */
+static void measure_capture(cudaStream_t stream, long count)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "graph_capture_%ld", count);
+	measure(name, "us", samples, [=] {
+		return measure_each_us(4, [=](long) {
+			cudaGraph_t graph;
+			cudaGraphExec_t made;
+
+			CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+			for (long i = 0; i < count; i++)
+				spin<<<1, 1, 0, stream>>>(0);
+			CUDA(cudaStreamEndCapture(stream, &graph));
+			CUDA(cudaGraphInstantiate(&made, graph, 0));
+			CUDA(cudaGraphLaunch(made, stream));
+			CUDA(cudaGraphExecDestroy(made));
+			CUDA(cudaGraphDestroy(graph));
+		});
+	});
+}
+
 /* With the launch that they are for, and their end: what is put off until then counts. */
 static void measure_making(cudaStream_t stream, long count)
 {
@@ -153,6 +176,7 @@ int main(int argc, char **argv)
 	for (long count = 10; count <= max_nodes; count *= 10) {
 		measure_chain(stream, "empty", count, 0);
 		measure_chain(stream, "work", count, WORK_US);
+		measure_capture(stream, count);
 		measure_making(stream, count);
 	}
 	measure_branches(stream);

@@ -49,6 +49,8 @@ GRAPHS = {
     "empty": ("a graph of {} empty kernels, a launch", Target("difference", 1.5)),
     "work": ("a graph of {} kernels of 1.7 us, a launch", Target("difference", 1.5)),
     "call": ("a graph of {} nodes, the call of its launch", Target("fairgv", 1)),
+    "capture": ("a graph of {} nodes, captured, instantiated, launched and destroyed",
+                Target("ratio", 1.2)),
     "instantiate": ("a graph of {} nodes, instantiated, launched and destroyed", Target("ratio", 1.2)),
     "update": ("a graph of {} nodes, all of them changed, and launched", Target("ratio", 1.2)),
     "set_params": ("a graph of {} nodes, one of them changed, and launched", Target("ratio", 1.2)),
