@@ -58,6 +58,8 @@ struct fgv_request {
 	/* Of a launch that is run again, because not all of it could go to the GPU at once. */
 	uint32_t is_again;
 	uint64_t blocks_done;
+	/* Of a part of a launch: its threads, in 256ths of what the GPU has room for. */
+	uint32_t portion;
 	const char *violation; /* a constant text for the log, where fgv_dispatch fails */
 };
 

@@ -13,6 +13,9 @@
 
 #define WARP 32u
 
+/* Of the places of a kernel, that of its parts: no other work has this size. */
+#define PART_SIZE 0
+
 static uint32_t attribute(const struct fgv_device_info *info, CUdevice_attribute attribute)
 {
 	return (uint32_t)fgv_max_u64(
@@ -53,6 +56,16 @@ uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t 
 	if (blocks >= room)
 		return FGV_SHARE_ALL;
 	return (uint32_t)fgv_max_u64(blocks * FGV_SHARE_ALL / room, 1);
+}
+
+uint16_t fgv_forecast_part(uint32_t function)
+{
+	return fgv_cost_place(function, PART_SIZE);
+}
+
+double fgv_forecast_threads(const struct fgv_forecast *forecast)
+{
+	return (double)forecast->processors * forecast->processor_threads;
 }
 
 /*
@@ -113,8 +126,12 @@ void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *
 {
 	struct fgv_forecast *forecast = &session->gate.forecast;
 	uint32_t kind = request->subject ? request->subject : request->op;
-	uint16_t place = fgv_cost_place(kind, request->amount);
+	uint16_t place = request->portion ? fgv_forecast_part(request->subject)
+					  : fgv_cost_place(kind, request->amount);
 	uint64_t ns = forecast->costs.ns[place];
+
+	if (ns && request->portion)
+		ns = fgv_max_u64(ns * request->portion / FGV_PORTION_ALL, 1);
 
 	*expected = (struct fgv_expected){
 		.piece = {fgv_engines_stream_of(session, request->op, message),

@@ -16,6 +16,9 @@ struct fgv_session;
 
 #define FGV_FORECAST_SHAPES 64
 
+/* The portion of a part (struct fgv_request) that fills the GPU once. */
+#define FGV_PORTION_ALL 256u
+
 /* What share of the GPU a launch of this shape takes, so that it is computed once. */
 struct fgv_forecast_shape {
 	uint32_t grid[3];
@@ -51,6 +54,13 @@ uint64_t fgv_forecast_room(const struct fgv_forecast *forecast, const uint32_t b
 /* What part of the GPU a kernel fills, by the number of its threads: 1 to FGV_SHARE_ALL. */
 uint32_t fgv_forecast_share(const struct fgv_forecast *forecast, const uint32_t grid[3],
 			    const uint32_t block[3]);
+
+/*
+ * The place of a function's parts. What costs has there is what one takes that fills the GPU, with
+ * so many threads; those of other sizes take as much more or less.
+ */
+uint16_t fgv_forecast_part(uint32_t function);
+double fgv_forecast_threads(const struct fgv_forecast *forecast);
 
 /* What @request will take, whose handler has run: its subject and amount are known. */
 void fgv_forecast_expect(struct fgv_session *session, const struct fgv_request *request,

@@ -22,6 +22,11 @@
 /* One measurement may be wrong: a part has so many times the blocks of what has ended, at most. */
 #define GROWTH_MAX 4
 
+/* NVIDIA's multiprocessors give registers to warps in such units, one of so many groups each. */
+#define WARP	       32
+#define REGISTERS_UNIT 256
+#define SCHEDULERS     4
+
 /* Parts that go to the driver before anything else is looked at. */
 #define PARTS_MAX 64
 
@@ -32,7 +37,8 @@ struct slicing {
 	const struct fgv_launch_in *in;
 	struct fgv_sliced *sliced;
 	uint64_t blocks; /* of all of it */
-	uint64_t room;	 /* that the GPU has at once */
+	uint64_t room;	 /* that the GPU has at once, by the number of threads */
+	uint64_t wave;	 /* the same, by what parts are compiled to */
 	double threads;	 /* of a block */
 };
 
@@ -55,6 +61,9 @@ void fgv_slices_init(struct fgv_session *session)
 	slices->grid_max[0] = attribute(&info, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
 	slices->grid_max[1] = attribute(&info, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
 	slices->grid_max[2] = attribute(&info, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+	slices->registers = attribute(&info, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+	slices->shared = attribute(&info, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+	slices->reserved = attribute(&info, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
 }
 
 bool fgv_slices_are_on(const struct fgv_session *session)
@@ -88,8 +97,8 @@ static bool is_a_grid(const struct fgv_slices *slices, const uint32_t grid[3])
 }
 
 /*
- * What so many of its threads will take, by its last launch that filled the GPU; 0: that is not
- * known. What did not fill it took longer than its threads would have among others.
+ * What so many of its threads will take, by its last launch or part that filled the GPU; 0: that is
+ * not known. A small launch took longer than its threads would have among others.
  */
 static double expect_ns(const struct slicing *s, double threads)
 {
@@ -97,6 +106,11 @@ static double expect_ns(const struct slicing *s, double threads)
 
 	return s->sliced->threads ? costs->ns[s->sliced->place] * (threads / s->sliced->threads)
 				  : 0;
+}
+
+static uint32_t stream_of(const struct slicing *s)
+{
+	return s->in->stream ? s->in->stream->handle : 0;
 }
 
 /* Blocks that a part may have by what has ended; 0: nothing has. */
@@ -128,31 +142,87 @@ static bool should_be_sliced(const struct slicing *s)
 
 /* --- Parts --------------------------------------------------------------------------- */
 
+/* Nanoseconds for which there is room. */
+static uint64_t fits_ns(const struct fgv_gate *gate)
+{
+	return gate->room_ns - fgv_min_u64(gate->ahead_ns, gate->room_ns);
+}
+
+static uint64_t least_ns(const struct fgv_gate *gate)
+{
+	return fgv_min_u64(gate->slice_ns / LEAST_SHARE, gate->most_ns);
+}
+
 /* Nanoseconds that the next part may take. */
 static double part_ns(const struct fgv_gate *gate)
 {
-	uint64_t most_ns = gate->slice_ns / PART_SHARE, least_ns = gate->slice_ns / LEAST_SHARE;
-	uint64_t fits_ns = gate->room_ns - fgv_min_u64(gate->ahead_ns, gate->room_ns);
+	uint64_t most_ns = gate->slice_ns / PART_SHARE;
 
-	return (double)fgv_max_u64(fgv_min_u64(fits_ns, most_ns), least_ns);
+	return (double)fgv_max_u64(fgv_min_u64(fits_ns(gate), most_ns), least_ns(gate));
 }
 
-/* How many of the @left blocks the next part is to have: rounds of all that run at once. */
+/*
+ * How many of the @left blocks the next part is to have by the time that they will take: rounds of
+ * all that run at once, or all that are left; 0: that is not known.
+ */
+static uint64_t blocks_in_time(const struct slicing *s, uint64_t left)
+{
+	double ns = expect_ns(s, (double)left * s->threads), rounds;
+
+	if (ns <= 0)
+		return 0;
+	/* The last one may be somewhat longer, rather than one more that is short. */
+	if (ns * PART_SHARE <= 1.5 * (double)s->session->gate.slice_ns)
+		return left;
+	rounds = (double)left / (double)s->wave * (part_ns(&s->session->gate) / ns);
+	return fgv_max_u64((uint64_t)(rounds + 0.5), 1) * s->wave;
+}
+
+/* How many of the @left blocks the next part is to have. */
 static uint64_t part_blocks(const struct slicing *s, uint64_t left)
 {
-	double ns = expect_ns(s, (double)left * s->threads);
-	uint64_t most = fgv_max_u64(blocks_known(s), s->room), rounds;
+	uint64_t most = fgv_max_u64(blocks_known(s), s->wave), wanted;
 
 	if (s->session->slices.blocks)
 		return s->session->slices.blocks;
+	wanted = blocks_in_time(s, left);
 	/* As much as is needed to learn what it takes. */
-	if (!ns)
-		return s->room;
-	/* The last one may be somewhat longer, rather than one more that is short. */
-	if (left <= most && ns * PART_SHARE <= 1.5 * (double)s->session->gate.slice_ns)
-		return left;
-	rounds = (uint64_t)((double)left / (double)s->room * (part_ns(&s->session->gate) / ns));
-	return fgv_min_u64(fgv_max_u64(rounds, 1) * s->room, most / s->room * s->room);
+	if (!wanted)
+		return s->wave;
+	return wanted <= most ? wanted : most / s->wave * s->wave;
+}
+
+/*
+ * Whether the next part could be larger if one that is there had ended, which tells what a larger
+ * one takes. It comes after that anyway: one in another stream may wait for this launch.
+ */
+static bool grows(const struct slicing *s)
+{
+	uint64_t left = s->blocks - s->request->blocks_done;
+	uint64_t most = fgv_max_u64(blocks_known(s), s->wave);
+
+	return s->sliced->trial && s->sliced->trial_stream == stream_of(s) &&
+	       blocks_in_time(s, left) > most;
+}
+
+/*
+ * Whether the next part is better launched later: when it can be larger; or in the next turn, where
+ * less is left of this one than a part is worth.
+ */
+static bool is_early(const struct slicing *s)
+{
+	struct fgv_gate *gate = &s->session->gate;
+	uint64_t short_ns = least_ns(gate) / 2;
+
+	if (s->session->slices.blocks || gate->is_held || !fgv_gate_has_work(gate))
+		return false;
+	if (grows(s))
+		return true;
+	if (fits_ns(gate) >= short_ns)
+		return false;
+	if (fgv_gate_left_ns(gate) < gate->ahead_ns + short_ns)
+		fgv_gate_end_turn(gate);
+	return true;
 }
 
 /* The part of these threads, which is about to be counted, tells when it has ended. */
@@ -164,25 +234,48 @@ static void try_threads(struct slicing *s, double threads)
 		return;
 	sliced->trial = s->session->gate.submitted + 1;
 	sliced->trial_threads = threads;
+	sliced->trial_stream = stream_of(s);
 }
 
-/* What was just launched tells what the next ones take; and a kind that is new is no riddle. */
-static void note_part(struct slicing *s, uint64_t blocks)
+/*
+ * So many threads take the time that is at @place, as what is about to be counted will tell; a kind
+ * that is new is no riddle.
+ */
+static void note_place(struct slicing *s, uint16_t place, double threads)
 {
 	struct fgv_costs *costs = &s->session->gate.forecast.costs;
-	double threads = (double)blocks * s->threads, ns = expect_ns(s, threads);
-	uint16_t place;
+	double ns = expect_ns(s, threads);
 
-	s->request->subject = s->in->function->handle;
-	s->request->amount = blocks * fgv_extent(s->in->block);
-	if (blocks < s->room && !s->session->slices.blocks)
-		return;
-	try_threads(s, threads);
-	place = fgv_cost_place(s->request->subject, s->request->amount);
-	if (!costs->ns[place] && ns)
+	if (!costs->ns[place] && ns > 0)
 		costs->ns[place] = fgv_cost_within((uint64_t)ns);
 	s->sliced->threads = threads;
 	s->sliced->place = place;
+}
+
+static void note_whole(struct slicing *s)
+{
+	double threads = (double)s->blocks * s->threads;
+
+	try_threads(s, threads);
+	note_place(s, fgv_cost_place(s->request->subject, s->request->amount), threads);
+}
+
+/*
+ * Of whatever size parts are, they have one place, so that each tells what all others take. The
+ * first one has as much as the GPU has room for, or somewhat less, where that is no box.
+ */
+static void note_part(struct slicing *s, uint64_t blocks)
+{
+	double threads = (double)blocks * s->threads;
+	double gpu = fgv_forecast_threads(&s->session->gate.forecast);
+
+	s->request->amount = blocks * fgv_extent(s->in->block);
+	if (s->session->slices.blocks)
+		return;
+	s->request->portion = (uint32_t)(threads / gpu * FGV_PORTION_ALL);
+	s->request->portion = (uint32_t)fgv_max_u64(s->request->portion, 1);
+	try_threads(s, threads);
+	note_place(s, fgv_forecast_part(s->request->subject), gpu);
 }
 
 static CUresult launch_part(struct slicing *s, const struct ptx_part *part, const uint32_t size[3])
@@ -239,7 +332,7 @@ static CUresult run_parts(struct slicing *s)
 		if (s->request->blocks_done == s->blocks)
 			return CUDA_SUCCESS;
 		fgv_engines_let(session, s->request);
-		if (i == PARTS_MAX ||
+		if (i == PARTS_MAX || is_early(s) ||
 		    !fgv_gate_admits(session, &session->gate, s->request, session->message, 0))
 			return put_off(s);
 	}
@@ -252,7 +345,7 @@ static CUresult run_whole(struct slicing *s)
 	const struct fgv_launch_in *in = s->in;
 
 	if (s->blocks > s->room && s->session->gpu->ops->module_slice)
-		note_part(s, s->blocks);
+		note_whole(s);
 	return fgv_batch_launch(s->session, in->function, in->grid, in->block, in->shared_bytes,
 				in->stream);
 }
@@ -275,6 +368,22 @@ static CUresult find(struct slicing *s)
 		return CUDA_SUCCESS;
 	fgv_slices_note_whole(s->session, sliced, "");
 	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* How many blocks of a part the GPU has room for at once; by the room if the driver says little. */
+static void measure_wave(struct slicing *s)
+{
+	const struct fgv_slices *slices = &s->session->slices;
+	uint64_t warps = fgv_align_up(fgv_extent(s->in->block), WARP) / WARP;
+	uint64_t registers = fgv_align_up((uint64_t)s->sliced->registers * WARP, REGISTERS_UNIT);
+	uint64_t shared = s->sliced->shared + s->in->shared_bytes + slices->reserved;
+	uint64_t each = s->room;
+
+	if (registers && slices->registers)
+		each = slices->registers / registers / SCHEDULERS * SCHEDULERS / warps;
+	if (shared && slices->shared)
+		each = fgv_min_u64(each, slices->shared / shared);
+	s->wave = fgv_min_u64(s->room, fgv_max_u64(each, 1) * s->session->gate.forecast.processors);
 }
 
 static void begin(struct slicing *s, struct fgv_session *session, struct fgv_object *function,
@@ -300,8 +409,10 @@ CUresult fgv_slices_launch(struct fgv_session *session, struct fgv_request *requ
 	begin(&s, session, in->function, in->grid, in->block);
 	s.request = request;
 	s.in = in;
-	if (request->blocks_done)
-		return run_parts(&s);
+	if (request->blocks_done) {
+		measure_wave(&s);
+		return is_early(&s) ? put_off(&s) : run_parts(&s);
+	}
 	if (!may_be_sliced(session) || !should_be_sliced(&s))
 		return run_whole(&s);
 	status = find(&s);
@@ -310,6 +421,7 @@ CUresult fgv_slices_launch(struct fgv_session *session, struct fgv_request *requ
 	if (status != CUDA_SUCCESS)
 		return run_whole(&s);
 	fgv_account_add(&session->account->sliced, 1);
+	measure_wave(&s);
 	return run_parts(&s);
 }
 

@@ -37,11 +37,14 @@ struct fgv_sliced {
 	struct fgv_gpu_function *gpu;
 	struct fgv_charge charge;
 	uint32_t threads_max; /* of a block */
-	double threads;	      /* of its last launch that filled the GPU; 0: there was none */
-	uint16_t place;	      /* in the forecast, of the kind of that */
+	uint32_t registers;   /* of a thread, as it was compiled */
+	uint32_t shared;      /* of a block, but for what the launch adds */
+	double threads;	      /* for which the place has the time; 0: it never filled the GPU */
+	uint16_t place;	      /* in the forecast, of its last launch that did */
 	double ended_threads; /* of the largest one that is known to have ended */
 	double trial_threads; /* of one that is larger */
 	uint64_t trial;	      /* the number of its request; 0: there is none */
+	uint32_t trial_stream; /* its handle */
 	char name[];
 };
 
@@ -50,6 +53,9 @@ struct fgv_slices {
 	uint32_t mode;	 /* enum fgv_slicing */
 	uint64_t blocks; /* of each part, whatever they take; 0: by the forecast */
 	uint32_t grid_max[3];
+	uint32_t registers; /* of a multiprocessor */
+	uint32_t shared;    /* of a multiprocessor, in bytes, */
+	uint32_t reserved;  /* and what each block takes of that by itself */
 	unsigned told; /* lines in the log */
 };
 

@@ -143,7 +143,7 @@ static CUresult look_at(struct making *m)
 	struct fgv_session *session = m->session;
 	const struct fgv_gpu_ops *ops = session->gpu->ops;
 	struct fgv_sliced *sliced = m->sliced;
-	int local = 0, threads = 0;
+	int local = 0, threads = 0, registers = 0, shared = 0;
 	CUresult status =
 		ops->module_function(session->gpu, sliced->module, sliced->name, &sliced->gpu);
 
@@ -153,9 +153,17 @@ static CUresult look_at(struct making *m)
 	if (status == CUDA_SUCCESS)
 		status = ops->function_attribute(session->gpu, sliced->gpu,
 						 CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads);
+	if (status == CUDA_SUCCESS)
+		status = ops->function_attribute(session->gpu, sliced->gpu,
+						 CU_FUNC_ATTRIBUTE_NUM_REGS, &registers);
+	if (status == CUDA_SUCCESS)
+		status = ops->function_attribute(session->gpu, sliced->gpu,
+						 CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &shared);
 	if (status == CUDA_SUCCESS && local > 0 && (uint32_t)local > session->local_bytes)
 		status = fgv_session_grow_local(session, (uint32_t)local);
 	sliced->threads_max = threads > 0 ? (uint32_t)threads : 0;
+	sliced->registers = registers > 0 ? (uint32_t)registers : 0;
+	sliced->shared = shared > 0 ? (uint32_t)shared : 0;
 	return status;
 }
 

@@ -230,6 +230,36 @@ START_TEST(small_kernels_fit_beside_a_long_one)
 }
 END_TEST
 
+static uint64_t let_part(uint32_t blocks)
+{
+	struct fgv_request request;
+	struct fgv_expected expected;
+
+	launch(NULL, 1000000, &request);
+	request.subject = 7;
+	request.amount = blocks * 256;
+	request.portion = (uint32_t)(blocks * 256 / fgv_forecast_threads(&session.gate.forecast) *
+				     FGV_PORTION_ALL);
+	fgv_forecast_expect(&session, &request, session.message, &expected);
+	ck_assert_uint_eq(expected.place, fgv_forecast_part(7));
+	return expected.is_first ? 0 : expected.piece.ns;
+}
+
+/* One measurement tells what parts of all sizes take, and nothing of launches. */
+START_TEST(parts_take_as_long_as_they_are_large)
+{
+	const uint32_t room = 132 * 8;
+
+	learn(room, 5 * MS);
+	ck_assert_uint_eq(let_part(room), 0);
+	fgv_cost_learn_first(&session.gate.forecast.costs, fgv_forecast_part(7), 0, 2 * MS);
+	ck_assert_uint_eq(let_part(room), 2 * MS);
+	ck_assert_uint_eq(let_part(3 * room), 6 * MS);
+	ck_assert_uint_eq(let_part(room / 2), MS);
+	ck_assert_uint_eq(let(streams[0], room), 5 * MS);
+}
+END_TEST
+
 START_TEST(full_grid_does_not_fit_beside_another)
 {
 	learn(132 * 8, 2 * MS);
@@ -406,6 +436,7 @@ static TCase *cases(void)
 	tcase_add_test(tests, serial_gpu_adds_all_up);
 	tcase_add_test(tests, unknown_kind_goes_alone);
 	tcase_add_test(tests, small_kernels_fit_beside_a_long_one);
+	tcase_add_test(tests, parts_take_as_long_as_they_are_large);
 	tcase_add_test(tests, full_grid_does_not_fit_beside_another);
 	tcase_add_test(tests, copy_fits_beside_a_kernel);
 	tcase_add_test(tests, copy_on_the_device_is_computing);

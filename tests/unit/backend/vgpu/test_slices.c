@@ -270,6 +270,61 @@ START_TEST(unknown_kernels_are_begun_with_a_part)
 }
 END_TEST
 
+/* Blocks of this file's kernels that the GPU has room for at once. */
+static uint32_t room(void)
+{
+	struct fgv_device_info_request request = {
+		.info_off = vgpu.window.arena_off,
+		.info_len = sizeof(struct fgv_device_info),
+	};
+	struct fgv_device_info info;
+	int threads, blocks;
+
+	ck_assert_uint_eq(vgpu_call(&vgpu, 0, FGV_OP_DEVICE_INFO, &request, sizeof(request), NULL),
+			  CUDA_SUCCESS);
+	memcpy(&info, vgpu_arena(&vgpu, 0), sizeof(info));
+	threads = info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
+	blocks = info.attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR];
+	if (blocks > threads / (int)THREADS)
+		blocks = threads / (int)THREADS;
+	return (uint32_t)(blocks * info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]);
+}
+
+/*
+ * A kernel that fits into a turn: its first launch goes in a few parts, each four times the one
+ * before, whichever boxes they are, and all others are whole. No row of one of these grids fills
+ * the GPU, and no number of whole rows just does. How long anything takes here does not matter: a
+ * turn is longer than all of it.
+ */
+START_TEST(what_fits_into_a_turn_goes_whole)
+{
+	uint32_t half, function;
+	uint64_t out;
+
+	vgpu_spawn(&vgpu);
+	vgpu.slicing = FGV_SLICING_ON;
+	vgpu.slice_ns = 3600ull * 1000 * 1000 * 1000;
+	vgpu_begin(&vgpu);
+	half = room() / 2;
+	out = zeroed((uint64_t)(half + 1) * 40 * 3 * 4);
+	for (uint32_t i = 0; i < 3; i++) {
+		const uint32_t grids[3][3] = {
+			{half + 1, 120, 1}, {half - 1, 40, 3}, {room() + 1, 60, 1}};
+		uint64_t parts = account().parts;
+
+		function = vgpu_must_get(&vgpu, work_ptx, "work");
+		for (unsigned n = 0; n < 10; n++) {
+			launch(function, grids[i], out, 1);
+			ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+		}
+		ck_assert_uint_eq(account().sliced, i + 1);
+		ck_assert_uint_ge(account().parts - parts, 3);
+		ck_assert_uint_le(account().parts - parts, 8);
+	}
+	vgpu_leave(&vgpu);
+}
+END_TEST
+
 /* Where a session can be held, that is better. */
 START_TEST(auto_is_for_those_that_are_not_held)
 {
@@ -443,6 +498,7 @@ static Suite *slices_suite(void)
 	tcase_add_test(process, streams_do_not_mix);
 	tcase_add_test(process, turns_end_in_the_middle);
 	tcase_add_test(process, unknown_kernels_are_begun_with_a_part);
+	tcase_add_test(process, what_fits_into_a_turn_goes_whole);
 	tcase_add_test(process, auto_is_for_those_that_are_not_held);
 	tcase_add_test(process, off_is_off);
 	tcase_add_test(process, parts_are_charged);

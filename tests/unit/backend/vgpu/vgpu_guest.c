@@ -148,7 +148,7 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.arena_off = layout.arena_off,
 		.arena_len = layout.arena_len,
 		.staging_len = layout.staging_len,
-		.slice_ns = VGPU_SLICE,
+		.slice_ns = vgpu->slice_ns ? vgpu->slice_ns : VGPU_SLICE,
 		.idle_ns = vgpu->fills_gaps ? VGPU_IDLE_LONG : VGPU_IDLE,
 		.batching = 1,
 		.engines = vgpu->has_engines,

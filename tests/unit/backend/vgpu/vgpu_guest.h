@@ -60,6 +60,7 @@ struct vgpu {
 	bool fills_gaps;	 /* likewise: gaps are learned, and a turn without work lasts */
 	uint32_t slicing;	 /* as in the setup; set before */
 	uint64_t slice_blocks;
+	uint64_t slice_ns;		/* set before the setup is sent; 0: VGPU_SLICE */
 	struct vgpu_copying copying[2]; /* in and out, not given */
 	uint64_t ticket;
 	struct vgpu_lane lanes[VGPU_LANES];
