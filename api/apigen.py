@@ -45,6 +45,8 @@ def main() -> int:
                "and compile with -I/tmp/gen -I<source tree>. Without --out the description is\n"
                "only checked. Exit status: 0, or 1 with what is wrong as FILE:LINE: reason.")
     parser.add_argument("--out", metavar="DIR", help="the folder to write to, made where missing")
+    parser.add_argument("--header", metavar="FILE", action="append", default=[],
+                        help="a C header that both sides must have alike as well")
     parser.add_argument("file", help="the description")
     options = parser.parse_args()
 
@@ -58,6 +60,9 @@ def main() -> int:
             print(f"{options.file}:{line}: {reason}", file=sys.stderr)
         if reader.mistakes:
             return 1
+        for name in options.header:
+            with open(name, encoding="utf-8") as stream:
+                api.headers.append(stream.read())
         if options.out:
             os.makedirs(options.out, exist_ok=True)
             for name, emitter in EMITTERS.items():

@@ -66,8 +66,10 @@ def sizeof(op: Op, part: str) -> str:
 def wire_header(api: Api) -> str:
     body = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "",
             '#include "api/wire.h"', "",
-            "/* Goes up with every change to the operations; both sides must have the same. */",
-            f"#define FGV_API_VERSION {api.version}", "", "enum fgv_op {",
+            "/* For people; what both sides compare is the hash. */",
+            f"#define FGV_API_VERSION {api.version}", "",
+            "/* Of all that both must have alike: the operations, and what the build adds. */",
+            f"#define FGV_API_HASH 0x{api.hash():016x}ull", "", "enum fgv_op {",
             *(f"\t{op.enum} = {op.number}," for op in api.ops), "};",
             f"#define FGV_OP_MAX {max(op.number for op in api.ops)}", "",
             "struct fgv_op_info {", "\tconst char *name;\t/* NULL: no such operation */",

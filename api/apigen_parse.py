@@ -4,6 +4,7 @@ Every mistake in the text is collected as (line, reason); the model of a text wi
 is not for use.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
@@ -107,12 +108,31 @@ class Op:
     def bytes(self) -> Optional[Arg]:
         return self.ins[-1] if self.ins and self.ins[-1].type == "bytes" else None
 
+    def meaning(self) -> str:
+        """One line without its text, which nobody needs to agree on."""
+        return " ".join([f"{self.number} {self.name}", "call" if self.call else "post",
+                         self.order, "errand" if self.errand else "",
+                         *(f"in {arg.type}[{arg.count}] {arg.name}" for arg in self.ins),
+                         *(f"out {arg.type}[{arg.count}] {arg.name}" for arg in self.outs)])
+
 
 @dataclass
 class Api:
     stem: str
     version: int
     ops: List[Op]
+    headers: List[str] = field(default_factory=list)    # the text of those that count as well
+
+    def hash(self) -> int:
+        """Of what both sides must agree on: not of texts, comments or the order of lines."""
+        words = [f"version {self.version}", *(op.meaning() for op in self.ops),
+                 *(c_meaning(text) for text in self.headers)]
+        return int.from_bytes(hashlib.sha256("\n".join(words).encode()).digest()[:8], "big")
+
+
+def c_meaning(text: str) -> str:
+    """A C header without its comments, on one line."""
+    return " ".join(re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL).split())
 
 
 def lay_out(args: List[Arg]) -> Layout:

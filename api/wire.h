@@ -27,8 +27,9 @@
 #endif
 
 /*
- * Both sides refuse a peer whose version differs. It goes up with every change to this
- * header, shmring's layout or gpu.api, whose `version` is the same number.
+ * For people: the release that a side is of, as far as the wire goes. gpu.api's `version` is the
+ * same number. What the sides compare is FGV_API_HASH, which apigen.py makes of gpu.api and of this
+ * header; shmring's layout is not in it, so a change there must change this number.
  */
 #define FGV_WIRE_VERSION 9
 
@@ -150,7 +151,7 @@ enum fgv_message_type {
 
 #define FGV_PRIORITY_LAST 9
 
-/* What a program says that it needs of one GPU, where it is placed on one of several. 0: unknown. */
+/* What a program says that it needs of a GPU, where it is placed on one of several. 0: unknown. */
 struct fgv_msg_need {
 	uint64_t memory_bytes;
 	uint64_t blocks;      /* of its kernels, at once */
@@ -167,8 +168,9 @@ struct fgv_msg_hello {
 	uint32_t pid;		    /* as the guest counts; for views of the VM only */
 	uint32_t priority;	    /* 0 to FGV_PRIORITY_LAST; its VM's, if that is less urgent */
 	struct fgv_msg_need need;
+	uint64_t hash; /* FGV_API_HASH */
 };
-_Static_assert(sizeof(struct fgv_msg_hello) == 168, "wire");
+_Static_assert(sizeof(struct fgv_msg_hello) == 176, "wire");
 
 /* The welcome comes later: there is no room for the program yet. */
 struct fgv_msg_wait {

@@ -10,6 +10,8 @@
 
 _Static_assert(FGV_API_VERSION == FGV_WIRE_VERSION, "gpu.api and wire.h carry one version");
 
+#define REMEDY "install the same release on both sides and restart the daemon"
+
 CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *text, size_t text_len)
 {
 	if (len < sizeof(uint32_t) * 2 ||
@@ -19,11 +21,18 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 	}
 	if (hello->version != FGV_WIRE_VERSION) {
 		snprintf(text, text_len,
-			 "the program's FairGV speaks version %u, the daemon's version %u",
+			 "the program's FairGV speaks version %u, the daemon's version %u: " REMEDY,
 			 hello->version, FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
-	if (len != sizeof(*hello) || hello->priority > FGV_PRIORITY_LAST || hello->need.reserved ||
+	if (len != sizeof(*hello) || hello->hash != FGV_API_HASH) {
+		snprintf(text, text_len,
+			 "the program's FairGV and the daemon's are of different builds, which "
+			 "do not understand each other, though both speak version %u: " REMEDY,
+			 FGV_WIRE_VERSION);
+		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+	}
+	if (hello->priority > FGV_PRIORITY_LAST || hello->need.reserved ||
 	    !memchr(hello->vm, 0, sizeof(hello->vm)) ||
 	    !memchr(hello->program, 0, sizeof(hello->program))) {
 		snprintf(text, text_len, "the hello is malformed");

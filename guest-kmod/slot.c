@@ -130,6 +130,7 @@ static int ask(struct fairgv_window *window, const struct fairgv_open *open)
 	struct fgv_msg_hello hello = {
 		.type = open->flags & FAIRGV_OPEN_LOOK ? FGV_MSG_LOOK : FGV_MSG_HELLO,
 		.version = open->wire_version,
+		.hash = open->wire_hash,
 		.pid = task_tgid_nr(current),
 		.priority = (open->flags & FAIRGV_OPEN_PRIORITY_MASK) >> FAIRGV_OPEN_PRIORITY_SHIFT,
 	};

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/gpu_wire.h"
 #include "frontend/client/connect.h"
 #include "guest-kmod/uapi/fairgv.h"
 
@@ -67,7 +68,9 @@ static CUresult explain(const struct fgv_failure *failure, int err)
 					"replace the device, or restart this virtual machine",
 					device_name());
 	case ENOTTY:
-		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE, "%s is no FairGV device",
+		return fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
+					"%s is not a FairGV device, or its kernel module is of "
+					"another release: install this release's module and load it",
 					device_name());
 	case EPIPE:
 		return fgv_connect_fail(failure, CUDA_ERROR_DEVICE_UNAVAILABLE,
@@ -85,6 +88,7 @@ static CUresult explain(const struct fgv_failure *failure, int err)
 static CUresult open_window(const struct fgv_failure *failure, int fd, struct fairgv_open *ask)
 {
 	ask->wire_version = FGV_WIRE_VERSION;
+	ask->wire_hash = FGV_API_HASH;
 	ask->timeout_ms = FGV_HANDSHAKE_SEC * 1000;
 	snprintf(ask->program, sizeof(ask->program), "%s", program_invocation_short_name);
 	return ioctl(fd, FAIRGV_IOC_OPEN, ask) ? explain(failure, errno) : CUDA_SUCCESS;

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api/gpu_wire.h"
 #include "frontend/client/connect.h"
 #include "frontend/client/need.h"
 #include "shmring/park.h"
@@ -58,6 +59,7 @@ static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_m
 		.type = type,
 		.version = FGV_WIRE_VERSION,
 		.pid = (uint32_t)getpid(),
+		.hash = FGV_API_HASH,
 	};
 	const char *vm = getenv("FAIRGV_VM");
 	CUresult res = fgv_connect_priority(failure, &hello.priority);

@@ -42,6 +42,7 @@ struct fairgv_open {
 	__u64 window_len;		  /* out */
 	__u32 window;			  /* out: its number */
 	__u32 flags;			  /* in: FAIRGV_OPEN_... */
+	__u64 wire_hash;		  /* in: as wire_version, for the host to compare */
 };
 
 #define FAIRGV_OPEN_LOOK 1u

@@ -75,12 +75,58 @@ def test_no_input(out):
     return True
 
 
+HEADER = "/* A side's. */\n#define LIMIT 4 /* of them */\nstruct pair {\n\tint a, b;\n};\n"
+
+# Of a description or a header: what is replaced by what, and whether both sides still understand
+# each other.
+CHANGES = (
+    ("api", "# not the first", "# one of several", True),
+    ("api", '"A post of bytes."', '"A post of data."', True),
+    ("header", "/* of them */", "/* of all\n * of them */", True),
+    ("header", "int a, b;", "int a,\n\t\tb;", True),
+    ("api", "version 7", "version 8", False),
+    ("api", "op 8 streams", "op 9 streams", False),
+    ("api", "call apart errand", "call apart", False),
+    ("api", "post work", "post", False),
+    ("api", "ask call", "ask post", False),
+    ("api", "u32[10] all", "u32[9] all", False),
+    ("api", "out u64 sum", "out u32 sum", False),
+    ("api", "in stream from", "in event from", False),
+    ("api", "    in u64 at\n", "", False),
+    ("header", "LIMIT 4", "LIMIT 5", False),
+    ("header", "int a, b;", "int b, a;", False),
+)
+
+
+def hash_of(out, description, header):
+    (out / "sample.api").write_text(description, encoding="utf-8")
+    (out / "shared.h").write_text(header, encoding="utf-8")
+    apigen("--out", out / "hash", "--header", out / "shared.h", out / "sample.api")
+    made = (out / "hash" / "sample_wire.h").read_text(encoding="utf-8")
+    return re.search(r"^#define FGV_API_HASH (0x[0-9a-f]{16})ull$", made, re.MULTILINE)[1]
+
+
+def test_hash(out, change):
+    kind, old, new, is_same = change
+    texts_of = {"api": (HERE / "sample.api").read_text(encoding="utf-8"), "header": HEADER}
+    before = hash_of(out, *texts_of.values())
+    if old not in texts_of[kind]:
+        print(f"{old}: the sample has no such text")
+        return False
+    texts_of[kind] = texts_of[kind].replace(old, new, 1)
+    if (hash_of(out, *texts_of.values()) == before) != is_same:
+        print(f"{old} -> {new}: the hash is {'another' if is_same else 'the same'}")
+        return False
+    return True
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         bad = sorted((HERE / "bad").glob("*.api"))
         results = [test_golden("--update" in sys.argv[1:], out), test_no_input(out), bool(bad),
-                   *(test_bad(path, out) for path in bad)]
+                   *(test_bad(path, out) for path in bad),
+                   *(test_hash(out, change) for change in CHANGES)]
     print(f"{len(results)} tests, {results.count(False)} failed")
     return 0 if all(results) else 1
 

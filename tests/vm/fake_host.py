@@ -35,9 +35,9 @@ class FakeHost:
     gets: READY, REFUSED, GONE, or None for silence."""
 
     def __init__(self, path, windows=3, window_len=1 << 20, windows_off=1 << 20, size=4 << 20,
-                 wire_version=WIRE_VERSION):
+                 wire_version=WIRE_VERSION, wire_hash=0):
         self.windows, self.window_len, self.windows_off = windows, window_len, windows_off
-        self.wire_version = wire_version
+        self.wire_version, self.wire_hash = wire_version, wire_hash
         self.be_kind()
         self.memory_fd = os.memfd_create("region")
         os.ftruncate(self.memory_fd, size)
@@ -148,9 +148,12 @@ class FakeHost:
     def answer_open(self, window, serial):
         slot = self.slot(window)
         version = self.get(slot + HELLO + 4)
+        wire_hash = struct.unpack_from("=Q", self.memory, slot + HELLO + 168)[0]
         state, status, text = self.answer, 0, "a stand-in"
         if state == READY and version != self.wire_version:
             state, status, text = REFUSED, 803, "the versions differ"
+        elif state == READY and self.wire_hash != wire_hash:
+            state, status, text = REFUSED, 803, "the builds differ"
         elif state == REFUSED:
             status, text = 46, "the VM is full"
         arena_off = LANES_OFF + LANES * LANE_LEN

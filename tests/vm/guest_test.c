@@ -1,6 +1,6 @@
 /*
- * What the module's test runs in the guest, as an ordinary user, or as GUEST_UID: each word is a program's
- * behaviour. It ends with 0, or says what was not as it should be and ends with 1.
+ * What the module's test runs in the guest, as an ordinary user, or as GUEST_UID: each word is a
+ * program's behaviour. It ends with 0, or says what was not as it should be and ends with 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/wire.h"
+#include "api/gpu_wire.h"
 #include "guest-kmod/uapi/fairgv.h"
 
 #define NOBODY	   65534
@@ -66,7 +66,11 @@ static int open_file(void)
 /* 0 or a negative errno of the ioctl. */
 static int ask(struct session *session, const char *program, uint32_t version, uint32_t timeout_ms)
 {
-	struct fairgv_open open = {.wire_version = version, .timeout_ms = timeout_ms};
+	struct fairgv_open open = {
+		.wire_version = version,
+		.timeout_ms = timeout_ms,
+		.wire_hash = FGV_API_HASH,
+	};
 
 	strcpy(open.program, program);
 	if (ioctl(session->fd, FAIRGV_IOC_OPEN, &open))

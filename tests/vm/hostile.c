@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/gpu_wire.h"
 #include "api/region.h"
 #include "shmring/ring.h"
 
@@ -109,6 +110,7 @@ static bool ask(const struct device *device, uint32_t window, uint32_t request, 
 		.type = FGV_MSG_HELLO,
 		.version = device->head.wire_version,
 		.program = "hostile",
+		.hash = FGV_API_HASH,
 	};
 	slot->request = request;
 	__atomic_store_n(&slot->serial, serial, __ATOMIC_SEQ_CST);

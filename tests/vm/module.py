@@ -17,6 +17,8 @@ MODULE = "/lib/fairgv.ko"
 DRIVER = "/sys/bus/pci/drivers/fairgv"
 WIRE_VERSION = int(re.search(r"^#define FGV_WIRE_VERSION (\d+)",
                              (TOP / "api/wire.h").read_text(), re.MULTILINE).group(1))
+WIRE_HASH = int(re.search(r"^#define FGV_API_HASH (0x[0-9a-f]{16})ull$",
+                          (BUILD / "api/gpu_wire.h").read_text(), re.MULTILINE).group(1), 16)
 
 
 class Setting:
@@ -159,6 +161,14 @@ def other_wire_version(setting):
     setting.expect_at_rest()
 
 
+def other_build(setting):
+    setting.host.wire_hash ^= 1
+    expect_equal(setting.open(),
+                 f"status=803 version={WIRE_VERSION} len=0 text=the builds differ", "the refusal")
+    setting.host.wire_hash ^= 1
+    setting.expect_at_rest()
+
+
 def host_is_silent(setting):
     """No answer, then a close that overtakes the open; and a program killed while it waits."""
     setting.host.answer = None
@@ -270,7 +280,7 @@ def cuda_program_is_refused(setting):
     output = setting.guest.run("vecadd")[1]
     expect("refused: the VM is full" in output, f"it says why: {output}")
     output = setting.guest.run("FAIRGV_DEVICE=/dev/null vecadd")[1]
-    expect("/dev/null is no FairGV device" in output, f"it says why: {output}")
+    expect("/dev/null is not a FairGV device" in output, f"it says why: {output}")
     output = setting.guest.run("FAIRGV_SOCKET=/tmp/none vecadd")[1]
     expect("no backend at /tmp/none" in output, f"it says why: {output}")
     setting.unload()
@@ -337,7 +347,7 @@ def leftovers_are_closed(setting):
 
 CASES = (echo, mapping_is_write_back, misuse, killed_program_is_closed, child_keeps_the_window,
          each_its_own_window, one_user_leaves_a_window, waits_for_a_window_that_is_being_freed, host_refuses,
-         other_wire_version, host_is_silent, host_ends_a_session, unload_and_load,
+         other_wire_version, other_build, host_is_silent, host_ends_a_session, unload_and_load,
          unbind_under_programs, device_is_unplugged, churn, cuda_program_finds_the_device,
          cuda_program_loses_its_session, cuda_program_is_refused, odd_regions_are_refused,
          leftovers_are_closed)
@@ -352,7 +362,8 @@ def run_case(case, guest, host):
 
 @contextlib.contextmanager
 def fake_host_at(folder):
-    host = FakeHost(pathlib.Path(folder) / "ivshmem", wire_version=WIRE_VERSION)
+    host = FakeHost(pathlib.Path(folder) / "ivshmem", wire_version=WIRE_VERSION,
+                    wire_hash=WIRE_HASH)
     try:
         yield host
     finally:

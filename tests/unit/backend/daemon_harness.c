@@ -253,7 +253,11 @@ int guest_connect(const struct daemon *daemon)
 
 void guest_send_hello(int fd, const char *vm, const char *program)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_HELLO,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 
 	snprintf(hello.vm, sizeof(hello.vm), "%s", vm);
 	snprintf(hello.program, sizeof(hello.program), "%s", program);

@@ -1,14 +1,15 @@
 /*
  * Runs a daemon for a test and plays guest programs. The daemon's sessions are served
- * by daemon_session.c, if nothing else is chosen between preparing and launching. All checks are Check's assertions, so these return only where
- * all went well. Limits of time here are for a daemon that hangs, not for a slow one.
+ * by daemon_session.c, if nothing else is chosen between preparing and launching. All checks are
+ * Check's assertions, so these return only where all went well. Limits of time here are for a
+ * daemon that hangs, not for a slow one.
  */
 #ifndef FGV_TEST_DAEMON_HARNESS_H
 #define FGV_TEST_DAEMON_HARNESS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "api/wire.h"
+#include "api/gpu_wire.h"
 
 #define HANG_LIMIT_SEC 60
 
@@ -20,7 +21,7 @@ struct daemon {
 	char control[64]; /* the administrator's socket */
 	char log[48];
 	const char *vgpu; /* NULL: daemon_session serves */
-	char ready[512]; /* the line that it wrote when it was ready */
+	char ready[512];  /* the line that it wrote when it was ready */
 };
 
 /* Makes the folder and the configuration; no process is kept ready if that does not say so. */

@@ -23,7 +23,7 @@
 #define TWO_VMS                                                                                    \
 	"gpu = \"soft\"; window = \"8M\"; lanes = 4;\n"                                            \
 	"vms = ( { name = \"a\"; users = [\"0\"]; sessions = 2; },\n"                              \
-	"        { name = \"b\"; users = [\"65534\"]; },\n"                                         \
+	"        { name = \"b\"; users = [\"65534\"]; },\n"                                        \
 	"        { name = \"single\"; users = [\"0\"]; sessions = 1; } );\n"
 
 #define NOBODY	 65534
@@ -111,34 +111,61 @@ START_TEST(other_version)
 }
 END_TEST
 
+/*
+ * Of the same version, and yet another build: by its hash; from before there was one; with more
+ * than this one knows.
+ */
+START_TEST(other_build)
+{
+	struct {
+		struct fgv_msg_hello hello;
+		uint32_t more;
+	} message = {.hello = {.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION}};
+	const size_t lens[] = {sizeof(message.hello), offsetof(struct fgv_msg_hello, hash),
+			       sizeof(message)};
+	struct guest_answer answer;
+	int fd = guest_connect(&server);
+
+	message.hello.hash = _i ? FGV_API_HASH : FGV_API_HASH ^ 1;
+	ck_assert_int_eq(send(fd, &message, lens[_i], MSG_NOSIGNAL), (ssize_t)lens[_i]);
+	guest_receive(fd, &answer);
+	ck_assert_uint_eq(answer.welcome.status, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+	ck_assert_ptr_nonnull(strstr(answer.welcome.text, "different builds"));
+	ck_assert_ptr_nonnull(strstr(answer.welcome.text, "install the same release on both sides"));
+	daemon_await_log(&server, "different builds");
+	close(fd);
+}
+END_TEST
+
 /* Kinds of garbage: by length, and by what the hello lacks. */
 static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 {
-	*hello = (struct fgv_msg_hello){.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	*hello = (struct fgv_msg_hello){
+		.type = FGV_MSG_HELLO,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 	switch (kind) {
 	case 0:
 		return 1;
 	case 1:
 		return 7;
 	case 2:
-		return sizeof(*hello) - 1;
-	case 3:
-		return sizeof(*hello) + 1;
-	case 4:
-		return sizeof(*hello) + 60000;
-	case 5:
 		hello->type = FGV_MSG_WELCOME;
 		break;
-	case 6:
+	case 3:
+		hello->type = FGV_MSG_WELCOME;
+		return sizeof(*hello) + 60000;
+	case 4:
 		memset(hello->vm, 'a', sizeof(hello->vm));
 		break;
-	case 7:
+	case 5:
 		memset(hello->program, 'a', sizeof(hello->program));
 		break;
-	case 8:
+	case 6:
 		hello->priority = FGV_PRIORITY_LAST + 1;
 		break;
-	case 9:
+	case 7:
 		hello->need.reserved = 1;
 		break;
 	default:
@@ -169,7 +196,11 @@ END_TEST
 /* Descriptors that a guest sends along must not stay in the daemon. */
 START_TEST(descriptors_with_the_hello)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_HELLO,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(10 * sizeof(int))];
@@ -194,8 +225,8 @@ START_TEST(descriptors_with_the_hello)
 	ck_assert_uint_eq(answer.welcome.status, 0);
 	/*
 	 * Twelve more than before: the connection, the session's control socket and its line to the
-	 * keeper of images, the two bells of each engine's grant and of its seat at the soft GPU's engine, and
-	 * the folder of the program's threads.
+	 * keeper of images, the two bells of each engine's grant and of its seat at the soft GPU's
+	 * engine, and the folder of the program's threads.
 	 */
 	AWAIT(daemon_descriptors(&server) == descriptors + 12);
 	guest_close(fd, &answer);
@@ -275,8 +306,9 @@ START_TEST(ending_session_is_waited_for)
 	guest_send_hello(left, "single", "impatient");
 	close(left);
 	fd = guest_open(&server, "single", "p", NULL);
-	daemon_await_log(&server, "program \"stubborn\": killed by signal 9 (Killed), as it did not "
-				  "end after its program, after ");
+	daemon_await_log(&server,
+			 "program \"stubborn\": killed by signal 9 (Killed), as it did not "
+			 "end after its program, after ");
 	guest_expect_refusal(&server, "single", CUDA_ERROR_DEVICE_UNAVAILABLE, "as many as it may");
 	ck_assert_uint_eq(daemon_count_log(&server, "impatient"), 0);
 	close(fd);
@@ -441,7 +473,8 @@ static TCase *served_tests(void)
 	tcase_add_test(tcase, no_name_means_the_first_vm);
 	tcase_add_test(tcase, unknown_vm);
 	tcase_add_test(tcase, other_version);
-	tcase_add_loop_test(tcase, garbage_is_refused, 0, 11);
+	tcase_add_loop_test(tcase, garbage_is_refused, 0, 9);
+	tcase_add_loop_test(tcase, other_build, 0, 3);
 	tcase_add_test(tcase, descriptors_with_the_hello);
 	tcase_add_test(tcase, users_are_told_apart);
 	tcase_add_test(tcase, sessions_are_limited);

@@ -52,7 +52,11 @@ static size_t look(const struct fgv_msg_hello *hello, size_t len, struct fgv_msg
 
 static void look_at(const char *vm, struct fgv_msg_view *view)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_LOOK, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_LOOK,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 
 	snprintf(hello.vm, sizeof(hello.vm), "%s", vm);
 	ck_assert_uint_eq(look(&hello, sizeof(hello), view), sizeof(*view));
@@ -88,6 +92,7 @@ static int open_with_pid(const char *vm, uint32_t pid)
 		.version = FGV_WIRE_VERSION,
 		.program = "program",
 		.pid = pid,
+		.hash = FGV_API_HASH,
 	};
 	struct guest_answer answer;
 	int fd = guest_connect(&server);
@@ -163,7 +168,11 @@ END_TEST
 /* Kinds of garbage: a length, a version, a name without an end. */
 static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 {
-	*hello = (struct fgv_msg_hello){.type = FGV_MSG_LOOK, .version = FGV_WIRE_VERSION};
+	*hello = (struct fgv_msg_hello){
+		.type = FGV_MSG_LOOK,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 	switch (kind) {
 	case 0:
 		return sizeof(uint32_t);
@@ -173,9 +182,12 @@ static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 		hello->version++;
 		return sizeof(*hello);
 	case 3:
-		memset(hello->vm, 'a', sizeof(hello->vm));
+		hello->hash++;
 		return sizeof(*hello);
 	case 4:
+		memset(hello->vm, 'a', sizeof(hello->vm));
+		return sizeof(*hello);
+	case 5:
 		hello->priority = FGV_PRIORITY_LAST + 1;
 		return sizeof(*hello);
 	default:
@@ -191,8 +203,8 @@ START_TEST(garbage_is_refused)
 
 	ck_assert_uint_eq(look(&hello, make_garbage(_i, &hello), &view), sizeof(view));
 	ck_assert_uint_eq(view.type, FGV_MSG_VIEW);
-	ck_assert_uint_eq(view.status,
-			  _i == 2 ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH : CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(view.status, _i >= 1 && _i <= 3 ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+							  : CUDA_ERROR_INVALID_VALUE);
 	ck_assert_uint_eq(view.memory_bytes, 0);
 }
 END_TEST
@@ -200,7 +212,11 @@ END_TEST
 /* Nobody reads what the daemon has to say: it goes on, and keeps nothing. */
 START_TEST(flood)
 {
-	struct fgv_msg_hello hello = {.type = FGV_MSG_LOOK, .version = FGV_WIRE_VERSION};
+	struct fgv_msg_hello hello = {
+		.type = FGV_MSG_LOOK,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 	struct fgv_msg_view view;
 	int session = open_with_pid("a", 1);
 
@@ -228,7 +244,7 @@ int main(void)
 	tcase_add_test(tcase, empty_vm);
 	tcase_add_test(tcase, own_processes_only);
 	tcase_add_test(tcase, strangers_see_nothing);
-	tcase_add_loop_test(tcase, garbage_is_refused, 0, 6);
+	tcase_add_loop_test(tcase, garbage_is_refused, 0, 7);
 	tcase_add_test(tcase, flood);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

@@ -151,6 +151,7 @@ void qemu_guest_ask(const struct qemu_guest *guest, uint32_t window, const char 
 		.type = FGV_MSG_HELLO,
 		.version = FGV_WIRE_VERSION,
 		.pid = QEMU_GUEST_PID,
+		.hash = FGV_API_HASH,
 	};
 
 	snprintf(hello.program, sizeof(hello.program), "%s", program);

@@ -218,6 +218,7 @@ static void ask_to_look(uint32_t window)
 	qemu_guest_slot(&guest, window)->hello = (struct fgv_msg_hello){
 		.type = FGV_MSG_LOOK,
 		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
 	};
 	qemu_guest_request(&guest, window, FGV_SLOT_OPEN);
 	qemu_guest_await(&guest, window, FGV_SLOT_READY);
@@ -268,14 +269,19 @@ END_TEST
 
 static const struct {
 	uint32_t type, version;
+	uint64_t hash;
 	int ends; /* its program's name */
 	uint32_t status;
 	const char *text;
 } hellos[] = {
-	{FGV_MSG_LANE, FGV_WIRE_VERSION, 1, CUDA_ERROR_INVALID_VALUE, "that was no hello"},
-	{FGV_MSG_HELLO, FGV_WIRE_VERSION + 1, 1, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+	{FGV_MSG_LANE, FGV_WIRE_VERSION, FGV_API_HASH, 1, CUDA_ERROR_INVALID_VALUE,
+	 "that was no hello"},
+	{FGV_MSG_HELLO, FGV_WIRE_VERSION + 1, FGV_API_HASH, 1, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
 	 "the program's FairGV speaks version"},
-	{FGV_MSG_HELLO, FGV_WIRE_VERSION, 0, CUDA_ERROR_INVALID_VALUE, "the hello is malformed"},
+	{FGV_MSG_HELLO, FGV_WIRE_VERSION, FGV_API_HASH ^ 1, 1, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+	 "the program's FairGV and the daemon's are of different builds"},
+	{FGV_MSG_HELLO, FGV_WIRE_VERSION, FGV_API_HASH, 0, CUDA_ERROR_INVALID_VALUE,
+	 "the hello is malformed"},
 };
 
 START_TEST(hello_is_refused)
@@ -285,6 +291,7 @@ START_TEST(hello_is_refused)
 	memset(&slot->hello, 'x', sizeof(slot->hello));
 	slot->hello.type = hellos[_i].type;
 	slot->hello.version = hellos[_i].version;
+	slot->hello.hash = hellos[_i].hash;
 	if (hellos[_i].ends)
 		strcpy(slot->hello.program, "p");
 	qemu_guest_request(&guest, 0, FGV_SLOT_OPEN);
@@ -301,7 +308,11 @@ START_TEST(vm_in_the_hello)
 {
 	struct fgv_region_slot *slot = qemu_guest_slot(&guest, 0);
 
-	slot->hello = (struct fgv_msg_hello){.type = FGV_MSG_HELLO, .version = FGV_WIRE_VERSION};
+	slot->hello = (struct fgv_msg_hello){
+		.type = FGV_MSG_HELLO,
+		.version = FGV_WIRE_VERSION,
+		.hash = FGV_API_HASH,
+	};
 	memset(slot->hello.vm, 'b', sizeof(slot->hello.vm));
 	strcpy(slot->hello.program, "a\nb");
 	qemu_guest_request(&guest, 0, FGV_SLOT_OPEN);

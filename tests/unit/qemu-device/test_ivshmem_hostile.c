@@ -45,6 +45,7 @@ static void scribble_requests(unsigned seed, unsigned rounds)
 		slot->answer = (uint32_t)rand_r(&seed);
 		slot->hello.type = i % 3 ? FGV_MSG_HELLO : FGV_MSG_LOOK;
 		slot->hello.version = FGV_WIRE_VERSION;
+		slot->hello.hash = FGV_API_HASH;
 		slot->hello.program[FGV_NAME_MAX - 1] = '\0';
 		slot->request = (uint32_t)rand_r(&seed) % 4;
 		slot->serial = (uint32_t)rand_r(&seed);

@@ -13,8 +13,11 @@
 
 #include "api/wire.h"
 
-/* Goes up with every change to the operations; both sides must have the same. */
+/* For people; what both sides compare is the hash. */
 #define FGV_API_VERSION 7
+
+/* Of all that both must have alike: the operations, and what the build adds. */
+#define FGV_API_HASH 0x73727d733c40c1afull
 
 enum fgv_op {
 	FGV_OP_EVERYTHING = 3,

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api/gpu_wire.h"
 #include "shmring/park.h"
 
 #define WINDOW_LEN (64ull << 20)
@@ -72,7 +73,8 @@ static bool take_hello(void)
 
 	host.connection = accept4(host.listener, NULL, NULL, SOCK_CLOEXEC);
 	if (host.connection < 0 ||
-	    recv(host.connection, &hello, sizeof(hello), 0) != (ssize_t)sizeof(hello))
+	    recv(host.connection, &hello, sizeof(hello), 0) != (ssize_t)sizeof(hello) ||
+	    hello.hash != FGV_API_HASH)
 		return false;
 	memcpy(host.vm, hello.vm, sizeof(host.vm));
 	send_welcome();

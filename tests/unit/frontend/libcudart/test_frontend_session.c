@@ -72,7 +72,7 @@ END_TEST
 
 START_TEST(other_device)
 {
-	expect_no_device("/dev/null", "/dev/null is no FairGV device");
+	expect_no_device("/dev/null", "/dev/null is not a FairGV device");
 }
 END_TEST
 

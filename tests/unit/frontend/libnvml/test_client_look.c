@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "api/gpu_wire.h"
 #include "frontend/client/look.h"
 
 static char folder[] = "/tmp/fairgv-look-XXXXXX";
@@ -56,7 +57,8 @@ static pid_t start_host(const struct fgv_msg_view *view, size_t len)
 		close(ready[1]);
 		connection = accept(fd, NULL, NULL);
 		if (recv(connection, &hello, sizeof(hello), 0) != sizeof(hello) ||
-		    hello.type != FGV_MSG_LOOK || hello.pid != (uint32_t)getppid())
+		    hello.type != FGV_MSG_LOOK || hello.hash != FGV_API_HASH ||
+		    hello.pid != (uint32_t)getppid())
 			_exit(1);
 		if (len)
 			send(connection, view, len, 0);
