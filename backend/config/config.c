@@ -231,26 +231,43 @@ static void choose_defaults(struct fgv_config *config)
 	choose_hang(config);
 }
 
+/* Has libconfig look for what @text includes; the text to give it, for free(). NULL: see errno. */
+static char *find_includes(struct fgv_config *config, const char *text)
+{
+	char *file = strdup(config->file);
+	char *folder = file ? realpath(dirname(file), NULL) : NULL;
+	char *copy = folder ? fgv_config_text_root_includes(text, folder) : NULL;
+
+	if (copy)
+		config_set_include_dir(config->parsed, folder);
+	free(folder);
+	free(file);
+	return copy;
+}
+
 static int parse_text(const struct fgv_config_reader *reader, const char *text)
 {
 	struct fgv_config *config = reader->config;
 	config_t *parsed = config->parsed;
 	unsigned overflow = fgv_config_text_find_overflow(text);
-	char *folder = strdup(config->file);
+	char *copy;
+	int ok;
 
 	if (overflow) {
-		free(folder);
 		snprintf(reader->why, reader->why_len, "%s:%u: a number is too large", config->file,
 			 overflow);
 		return -EINVAL;
 	}
-	if (!folder) {
-		snprintf(reader->why, reader->why_len, "%s: out of memory", config->file);
-		return -ENOMEM;
+	copy = find_includes(config, text);
+	if (!copy) {
+		int ret = -errno;
+
+		snprintf(reader->why, reader->why_len, "%s: %s", config->file, strerror(-ret));
+		return ret;
 	}
-	config_set_include_dir(parsed, dirname(folder));
-	free(folder);
-	if (!config_read_string(parsed, text)) {
+	ok = config_read_string(parsed, copy);
+	free(copy);
+	if (!ok) {
 		const char *file = config_error_file(parsed);
 
 		snprintf(reader->why, reader->why_len, "%s:%d: %s", file ? file : config->file,

@@ -797,6 +797,32 @@ START_TEST(files)
 }
 END_TEST
 
+/* A file is included by its path as well as by its name; the numbers of lines stay. */
+START_TEST(includes)
+{
+	char folder[] = "/tmp/fairgv-test-XXXXXX";
+	char list[64], main_file[64], text[160];
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(list, sizeof(list), "%s/list", folder);
+	write_file(list, ", { name = \"b\"; }", 17);
+	snprintf(main_file, sizeof(main_file), "%s/a.conf", folder);
+	snprintf(text, sizeof(text), "vms = ( { name = \"a\"; }\n\t@include \t\"%s\"\n);", list);
+	write_file(main_file, text, strlen(text));
+	ck_assert_msg(!fgv_config_load(&config, main_file, why, sizeof(why)), "%s", why);
+	ck_assert_uint_eq(config.vm_count, 2);
+	ck_assert_str_eq(config.vms[1].name, "b");
+	fgv_config_fini(&config);
+	snprintf(text, sizeof(text), "\n@include \"%s\"\nnosuch = 1;", "/dev/null");
+	write_file(main_file, text, strlen(text));
+	ck_assert_int_eq(fgv_config_load(&config, main_file, why, sizeof(why)), -EINVAL);
+	ck_assert_msg(strstr(why, "a.conf:3: nosuch: unknown key") != NULL, "%s", why);
+	unlink(main_file);
+	unlink(list);
+	rmdir(folder);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("config");
@@ -820,6 +846,7 @@ int main(void)
 	tcase_add_test(tcase, man_page_has_no_other_keys);
 	tcase_add_test(tcase, man_page_of_changes);
 	tcase_add_test(tcase, files);
+	tcase_add_test(tcase, includes);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
