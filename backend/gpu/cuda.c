@@ -497,6 +497,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.memory_unmap = fgv_cuda_memory_unmap,
 	.host_register = cuda_host_register,
 	.host_unregister = cuda_host_unregister,
+	.registers_for_all = true,
 	.copy_in = cuda_copy_in,
 	.copy_in_bulk = cuda_copy_in,
 	.copy_out = cuda_copy_out,

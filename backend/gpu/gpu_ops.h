@@ -227,6 +227,8 @@ struct fgv_gpu_ops {
 	 */
 	CUresult (*host_register)(struct fgv_gpu *gpu, void *base, size_t bytes);
 	CUresult (*host_unregister)(struct fgv_gpu *gpu, void *base);
+	/* What one GPU of the process has registered is registered with all of them. */
+	bool registers_for_all;
 
 	/* @src may change or go once this returns. At most FGV_DATA_MAX bytes. */
 	CUresult (*copy_in)(struct fgv_gpu *gpu, uint64_t dst, const void *src, size_t bytes,

@@ -199,12 +199,15 @@ static CUresult fence(const struct fgv_session *session, const struct fgv_gate *
 static void mark(struct fgv_session *session, struct fgv_gate *gate)
 {
 	struct fgv_mark *next = &gate->marks[(gate->oldest + gate->mark_count) % FGV_GATE_MARKS];
+	CUresult status;
 
 	if (gate->mark_count == FGV_GATE_MARKS)
 		return;
 	if (gate->engine == FGV_ENGINE_COMPUTE)
 		fgv_batch_send(session);
-	if (fence(session, gate, &gate->open.fence) != CUDA_SUCCESS) {
+	status = fence(session, gate, &gate->open.fence);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_note_end(session, status);
 		fgv_gate_finished(session, gate, gate->submitted);
 		return;
 	}
@@ -226,13 +229,16 @@ int fgv_gate_look(struct fgv_session *session, struct fgv_gate *gate)
 	const struct fgv_gpu_ops *ops = session->gpu->ops;
 	uint64_t passed = gate->finished;
 	struct fgv_mark *next;
+	CUresult status;
 
 	if (gate->open.last && (gate->awaited || is_mark_due(session, gate)))
 		mark(session, gate);
 	for (uint32_t i = 0; i < gate->mark_count; i++) {
 		next = &gate->marks[(gate->oldest + i) % FGV_GATE_MARKS];
-		if (ops->fence_query(session->gpu, next->fence) == CUDA_ERROR_NOT_READY)
+		status = ops->fence_query(session->gpu, next->fence);
+		if (status == CUDA_ERROR_NOT_READY)
 			break;
+		fgv_session_note_end(session, status);
 		passed = next->last;
 	}
 	if (passed == gate->finished)

@@ -15,6 +15,21 @@ CUresult fgv_do_host_map(struct fgv_session *session, struct fgv_request *reques
 			      in->pages_len);
 }
 
+/* A part of its own decides what it shows its GPU, but never more than the first one has mapped. */
+CUresult fgv_do_host_show(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_host_show_in *in)
+{
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!session->first)
+		return CUDA_ERROR_INVALID_VALUE;
+	return fgv_mapped_share(&session->mapped, session->gpu, &session->first->mapped,
+				in->address);
+}
+
 /* No copy finds it any more; kernels at work may still use it, so it goes after them. */
 CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
 			   const struct fgv_host_unmap_in *in)

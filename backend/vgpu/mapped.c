@@ -9,10 +9,17 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* A mapping, which goes with the last part's range. */
+struct pages {
+	uint32_t users; /* atomic */
+};
+
 struct fgv_mapped_range {
 	RB_ENTRY(fgv_mapped_range) node;
 	uint64_t address;
 	uint64_t len;
+	struct pages *pages;
+	bool is_registered; /* by the GPU that it is shown to, and not by another one for all */
 };
 
 static int compare(const struct fgv_mapped_range *a, const struct fgv_mapped_range *b)
@@ -32,6 +39,7 @@ void fgv_mapped_init(struct fgv_mapped *mapped)
 {
 	RB_INIT(&mapped->ranges);
 	mapped->count = 0;
+	pthread_mutex_init(&mapped->lock, NULL);
 }
 
 void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu)
@@ -44,6 +52,7 @@ void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu)
 		fgv_mapped_drop(range, gpu);
 	}
 	mapped->count = 0;
+	pthread_mutex_destroy(&mapped->lock);
 }
 
 /* The address is reserved first, which fails where something lies; then nothing is lost. */
@@ -72,10 +81,58 @@ static bool is_paged(uint64_t v)
 	return !(v % FGV_PAGE_BYTES);
 }
 
+/* A range that is not in any tree yet, with @pages' reference; NULL: no memory. */
+static struct fgv_mapped_range *make_range(uint64_t address, uint64_t len, struct pages *pages)
+{
+	struct fgv_mapped_range *made = malloc(sizeof(*made));
+
+	if (made)
+		*made = (struct fgv_mapped_range){
+			.address = address, .len = len, .pages = pages, .is_registered = true};
+	return made;
+}
+
+static void put_pages(struct pages *pages, uint64_t address, uint64_t len)
+{
+	/* Pairs with the other parts' releases here: none of them uses the memory any more. */
+	if (__atomic_sub_fetch(&pages->users, 1, __ATOMIC_ACQ_REL))
+		return;
+	munmap(pointer(address), len);
+	free(pages);
+}
+
+static void insert(struct fgv_mapped *mapped, struct fgv_mapped_range *made)
+{
+	pthread_mutex_lock(&mapped->lock);
+	RB_INSERT(fgv_mapped_tree, &mapped->ranges, made);
+	pthread_mutex_unlock(&mapped->lock);
+	mapped->count++;
+}
+
+/* Takes over @pages' reference, also where it fails. */
+static CUresult add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t address, uint64_t len,
+		    struct pages *pages, bool is_known)
+{
+	struct fgv_mapped_range *made = make_range(address, len, pages);
+	CUresult status = made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (made && is_known)
+		made->is_registered = false;
+	else if (made)
+		status = gpu->ops->host_register(gpu, pointer(address), len);
+	if (status != CUDA_SUCCESS) {
+		put_pages(pages, address, len);
+		free(made);
+		return status;
+	}
+	insert(mapped, made);
+	return CUDA_SUCCESS;
+}
+
 CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t address,
 			void *pages, uint64_t len)
 {
-	struct fgv_mapped_range *made;
+	struct pages *made;
 	CUresult status;
 
 	if (!address || !len || !is_paged(address) || !is_paged((uintptr_t)pages) || !is_paged(len))
@@ -85,21 +142,49 @@ CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t
 	made = malloc(sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*made = (struct fgv_mapped_range){.address = address, .len = len};
+	made->users = 1;
 	status = map_again(address, pages, len);
 	if (status != CUDA_SUCCESS) {
 		free(made);
 		return status;
 	}
-	status = gpu->ops->host_register(gpu, pointer(address), len);
-	if (status != CUDA_SUCCESS) {
-		munmap(pointer(address), len);
-		free(made);
-		return status;
+	return add(mapped, gpu, address, len, made, false);
+}
+
+/* A reference to what @of has mapped at @address; NULL: nothing begins there. */
+static struct pages *get_pages(struct fgv_mapped *of, uint64_t address, uint64_t *len)
+{
+	struct fgv_mapped_range key = {.address = address}, *found;
+	struct pages *pages = NULL;
+
+	pthread_mutex_lock(&of->lock);
+	found = RB_FIND(fgv_mapped_tree, &of->ranges, &key);
+	if (found) {
+		pages = found->pages;
+		*len = found->len;
+		__atomic_add_fetch(&pages->users, 1, __ATOMIC_RELAXED);
 	}
-	RB_INSERT(fgv_mapped_tree, &mapped->ranges, made);
-	mapped->count++;
-	return CUDA_SUCCESS;
+	pthread_mutex_unlock(&of->lock);
+	return pages;
+}
+
+CUresult fgv_mapped_share(struct fgv_mapped *mapped, struct fgv_gpu *gpu, struct fgv_mapped *of,
+			  uint64_t address)
+{
+	struct fgv_mapped_range key = {.address = address};
+	struct pages *pages;
+	uint64_t len = 0;
+
+	if (mapped == of)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (RB_FIND(fgv_mapped_tree, &mapped->ranges, &key))
+		return CUDA_ERROR_ALREADY_MAPPED;
+	if (mapped->count >= FGV_MAPPED_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pages = get_pages(of, address, &len);
+	if (!pages)
+		return CUDA_ERROR_INVALID_VALUE;
+	return add(mapped, gpu, address, len, pages, gpu->ops->registers_for_all);
 }
 
 struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t address)
@@ -109,7 +194,9 @@ struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t add
 
 	if (!found)
 		return NULL;
+	pthread_mutex_lock(&mapped->lock);
 	RB_REMOVE(fgv_mapped_tree, &mapped->ranges, found);
+	pthread_mutex_unlock(&mapped->lock);
 	mapped->count--;
 	mapped->taken++;
 	return found;
@@ -118,8 +205,9 @@ struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t add
 /* A GPU that has failed takes nothing back; the memory goes all the same. */
 void fgv_mapped_drop(struct fgv_mapped_range *range, struct fgv_gpu *gpu)
 {
-	gpu->ops->host_unregister(gpu, pointer(range->address));
-	munmap(pointer(range->address), range->len);
+	if (range->is_registered)
+		gpu->ops->host_unregister(gpu, pointer(range->address));
+	put_pages(range->pages, range->address, range->len);
 	free(range);
 }
 

@@ -6,12 +6,16 @@
  * The guest names the address. Nothing of this process is ever replaced: where something
  * lies already, the guest has to find another.
  *
- * Threads: the dispatcher's.
+ * In a session with several GPUs the first part's are mapped, and further parts share them: the
+ * pages stay until the last of them has dropped its range.
+ *
+ * Threads: the dispatcher's; fgv_mapped_share() is another part's.
  */
 #ifndef FGV_VGPU_MAPPED_H
 #define FGV_VGPU_MAPPED_H
 
 #include <bsd/sys/tree.h>
+#include <pthread.h>
 #include "backend/gpu/gpu_ops.h"
 
 #define FGV_MAPPED_MAX 16384 /* ranges of one session; the kernel's own limit is 65530 mappings */
@@ -22,7 +26,8 @@ RB_HEAD(fgv_mapped_tree, fgv_mapped_range);
 struct fgv_mapped {
 	struct fgv_mapped_tree ranges;
 	uint32_t count;
-	uint64_t taken; /* ranges in all, so far */
+	uint64_t taken;	      /* ranges in all, so far */
+	pthread_mutex_t lock; /* over changes of ranges, and over what other parts find there */
 };
 
 void fgv_mapped_init(struct fgv_mapped *mapped);
@@ -36,6 +41,14 @@ void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu);
  */
 CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t address,
 			void *pages, uint64_t len);
+
+/*
+ * Shows @gpu, at the same address, the whole range that @of has at @address.
+ * CUDA_ERROR_INVALID_VALUE where it has none; CUDA_ERROR_ALREADY_MAPPED where @mapped has it
+ * already; CUDA_ERROR_OUT_OF_MEMORY, or the GPU's code.
+ */
+CUresult fgv_mapped_share(struct fgv_mapped *mapped, struct fgv_gpu *gpu, struct fgv_mapped *of,
+			  uint64_t address);
 
 /* Takes the range at @address out, or NULL: it stays mapped until fgv_mapped_drop(). */
 struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t address);

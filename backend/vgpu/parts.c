@@ -99,6 +99,7 @@ static CUresult open_part(struct fgv_session *first, struct part *part)
 	if (err < 0)
 		return fgv_stage_failed(first, CUDA_ERROR_OPERATING_SYSTEM, "a further GPU", err);
 	part->first = first;
+	session->first = first;
 	session->console = first->console;
 	session->sandbox.listener = -1;
 	status = advance(session, opening, FGV_ARRAY_LEN(opening));

@@ -82,6 +82,8 @@ struct fgv_session {
 	struct fgv_console own_console; /* the first part's */
 	struct fgv_console *console;	/* of all parts */
 	struct fgv_parts *parts;	/* further GPUs; of the first part alone, or NULL */
+	struct fgv_session *first;	/* of which this is a further part; NULL: it is the first */
+	uint32_t fault;			/* atomic, the first part's: once work of any has failed */
 	struct fgv_limit limits[CU_LIMIT_MAX];
 	struct fgv_charge context;
 	uint32_t local_bytes;	    /* of a thread, that the GPU has for all that may run at once */
@@ -143,6 +145,23 @@ CUresult fgv_session_grow_local(struct fgv_session *session, uint32_t bytes);
 
 /* A post failed: keeps @status for the next call, unless there is one already. */
 void fgv_session_defer(struct fgv_session *session, CUresult status);
+
+/* Work of the part's GPU has ended so: remembers it if it is a fault, for other parts that wait. */
+static inline void fgv_session_note_end(struct fgv_session *session, CUresult status)
+{
+	struct fgv_session *first = session->first ? session->first : session;
+
+	if (__builtin_expect(status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY, 0))
+		__atomic_store_n(&first->fault, (uint32_t)status, __ATOMIC_RELAXED);
+}
+
+/* What work of any of the session's GPUs has failed with, or CUDA_SUCCESS. */
+static inline CUresult fgv_session_fault(const struct fgv_session *session)
+{
+	const struct fgv_session *first = session->first ? session->first : session;
+
+	return (CUresult)__atomic_load_n(&first->fault, __ATOMIC_RELAXED);
+}
 
 /* What was deferred, or CUDA_SUCCESS; it is delivered with that. */
 CUresult fgv_session_take_deferred(struct fgv_session *session);

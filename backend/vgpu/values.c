@@ -44,12 +44,20 @@ static bool give_up(struct fgv_session *session, CUresult status)
 	return true;
 }
 
-/* Pairs with whatever the guest or its kernels release. Memory that has gone gives no value. */
+/*
+ * Pairs with whatever the guest or its kernels release. Memory that has gone gives no value. Where
+ * another GPU of the session has failed, it may be the one that would have written it.
+ */
 static bool is_in_host_memory(struct fgv_session *session, const struct fgv_host_func *value)
 {
+	CUresult fault = fgv_session_fault(session);
 	const void *at = fgv_mapped_find(&session->mapped, value->address, value->width);
 
-	return at ? compare_at(value, at) : give_up(session, CUDA_ERROR_INVALID_VALUE);
+	if (!at)
+		return give_up(session, CUDA_ERROR_INVALID_VALUE);
+	if (compare_at(value, at))
+		return true;
+	return fault != CUDA_SUCCESS && give_up(session, fault);
 }
 
 /* --- In the GPU's memory ------------------------------------------------------- */

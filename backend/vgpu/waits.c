@@ -136,6 +136,7 @@ static bool is_due(struct fgv_session *session, struct fgv_wait *wait)
 		return true;
 	if (wait->status == CUDA_ERROR_NOT_READY)
 		return false;
+	fgv_session_note_end(session, wait->status);
 	fgv_usual_note(&session->waits.usual_ns[wait->op], fgv_now_ns() - wait->since_ns,
 		       session->waits.slept);
 	fgv_gate_finished(session, &session->gate, wait->covers);

@@ -60,6 +60,18 @@ static CUresult fill_on(struct fgv_lane *lane, const struct fgv_fill *fill, uint
 	return res;
 }
 
+/* What is shown to all devices is where the stream is; managed variables are the first one's. */
+static bool is_elsewhere(uint64_t address, CUstream stream)
+{
+	struct fgv_range_view view;
+
+	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
+		return false;
+	if (fgv_range_is_host(view.kind) && view.kind != FGV_RANGE_MANAGED_VARIABLE)
+		return false;
+	return fgv_addrmap_device(address) != fgv_stream_device(stream);
+}
+
 /* Memory of another device than the stream's: behind what the stream has, and done on return. */
 static CUresult fill_elsewhere(const struct fgv_fill *fill, uint64_t span, CUstream stream)
 {
@@ -87,8 +99,7 @@ CUresult fgv_fill_run(const struct fgv_fill *fill, CUstream stream, bool wait)
 		return CUDA_SUCCESS;
 	if (!measure(fill, &span))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_session_count() > 1 &&
-	    fgv_addrmap_device(fill->address) != fgv_stream_device(stream))
+	if (fgv_session_count() > 1 && is_elsewhere(fill->address, stream))
 		return fill_elsewhere(fill, span, stream);
 	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)

@@ -17,6 +17,43 @@ static uint64_t address_of(const void *ptr)
 	return (uint64_t)(uintptr_t)ptr;
 }
 
+/*
+ * Of several devices the first one has all host memory, whichever the thread works on, and the
+ * others are shown it.
+ */
+static CUresult enter(struct fgv_lane **lane)
+{
+	CUresult res;
+
+	*lane = NULL;
+	res = fgv_context_need();
+	return res ? res : fgv_context_enter_on(0, lane);
+}
+
+static CUresult release(uint64_t address, enum fgv_range_kind kind)
+{
+	CUresult hidden = fgv_hostmem_hide(address, kind), res;
+	struct fgv_lane *lane;
+
+	if (hidden == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+		return hidden;
+	res = enter(&lane);
+	if (res)
+		return res;
+	res = fgv_hostmem_free(lane, address, kind);
+	fgv_lane_leave(lane);
+	return res ? res : hidden;
+}
+
+static CUresult show(uint64_t address, enum fgv_range_kind kind)
+{
+	CUresult res = fgv_hostmem_show(address);
+
+	if (res)
+		release(address, kind);
+	return res;
+}
+
 static CUresult allocate(uint64_t *address, size_t bytes, enum fgv_range_kind kind, unsigned flags)
 {
 	struct fgv_lane *lane;
@@ -24,12 +61,12 @@ static CUresult allocate(uint64_t *address, size_t bytes, enum fgv_range_kind ki
 
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = enter(&lane);
 	if (res)
 		return res;
 	res = fgv_hostmem_alloc(lane, bytes, kind, flags, address);
 	fgv_lane_leave(lane);
-	return res;
+	return res ? res : show(*address, kind);
 }
 
 CUresult fgv_host_alloc(void **ptr, size_t bytes, unsigned flags)
@@ -56,21 +93,14 @@ CUresult fgv_host_alloc_managed(CUdeviceptr *address, size_t bytes, unsigned fla
 	return res;
 }
 
-static CUresult release(void *ptr, enum fgv_range_kind kind)
-{
-	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
-
-	if (res)
-		return res;
-	res = fgv_hostmem_free(lane, address_of(ptr), kind);
-	fgv_lane_leave(lane);
-	return res;
-}
-
 CUresult fgv_host_free(void *ptr)
 {
-	return release(ptr, FGV_RANGE_PINNED);
+	return release(address_of(ptr), FGV_RANGE_PINNED);
+}
+
+CUresult fgv_host_free_managed(CUdeviceptr address)
+{
+	return release(address, FGV_RANGE_MANAGED);
 }
 
 CUresult fgv_host_register(void *ptr, size_t bytes, unsigned flags)
@@ -80,20 +110,22 @@ CUresult fgv_host_register(void *ptr, size_t bytes, unsigned flags)
 
 	if (flags & ~(unsigned)(REGISTER_FLAGS | REGISTER_OTHER))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = enter(&lane);
 	if (res)
 		return res;
 	res = CUDA_ERROR_NOT_SUPPORTED;
 	if (!(flags & REGISTER_OTHER))
 		res = fgv_hostmem_register(lane, address_of(ptr), bytes, flags);
 	fgv_lane_leave(lane);
+	if (!res)
+		res = show(address_of(ptr), FGV_RANGE_REGISTERED);
 	return res == CUDA_ERROR_NOT_SUPPORTED ? FGV_UNSUPPORTED("registering of such host memory")
 					       : res;
 }
 
 CUresult fgv_host_unregister(void *ptr)
 {
-	return ptr ? release(ptr, FGV_RANGE_REGISTERED) : CUDA_ERROR_INVALID_VALUE;
+	return ptr ? release(address_of(ptr), FGV_RANGE_REGISTERED) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult fgv_host_get_device_pointer(CUdeviceptr *address, void *ptr, unsigned flags)

@@ -14,8 +14,13 @@
 CUresult fgv_host_alloc(void **ptr, size_t bytes, unsigned flags);
 CUresult fgv_host_free(void *ptr);
 
-/* @flags: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST. fgv_memory_free() frees it. */
+/*
+ * @flags: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST. fgv_memory_free() frees it.
+ */
 CUresult fgv_host_alloc_managed(CUdeviceptr *address, size_t bytes, unsigned flags);
+
+/* Of managed memory alone. */
+CUresult fgv_host_free_managed(CUdeviceptr address);
 
 /*
  * @flags: CU_MEMHOSTREGISTER_... CUDA_ERROR_NOT_SUPPORTED, counted, for memory whose pages can't

@@ -257,6 +257,61 @@ static CUresult give_back(struct fgv_lane *lane, struct fgv_hostmem *memory)
 	return res ? res : kept;
 }
 
+/* --- Other devices than the first ---------------------------------------------- */
+
+static CUresult ask_other(uint32_t device, uint64_t base,
+			  CUresult (*call)(struct fgv_lane *, uint64_t))
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_lane_enter_on(device, &lane);
+
+	if (res)
+		return res;
+	res = call(lane, base);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+CUresult fgv_hostmem_show(uint64_t address)
+{
+	CUresult res = CUDA_SUCCESS;
+	struct fgv_hostmem *memory;
+	uint64_t base = 0;
+	uint32_t device = 1;
+
+	pthread_mutex_lock(&table.mutex);
+	memory = find_locked(address);
+	if (memory)
+		base = memory->base;
+	pthread_mutex_unlock(&table.mutex);
+	for (; device < fgv_session_count() && !res; device++)
+		res = ask_other(device, base, fgv_call_host_show);
+	for (; res && device > 1; device--)
+		ask_other(device - 1, base, fgv_call_host_unmap);
+	return res;
+}
+
+/* Where a capture forbids to wait it does so on the first device that is asked. */
+CUresult fgv_hostmem_hide(uint64_t address, enum fgv_range_kind kind)
+{
+	CUresult res = CUDA_SUCCESS, one = CUDA_SUCCESS;
+	struct fgv_hostmem *memory;
+	uint64_t base = 0;
+
+	pthread_mutex_lock(&table.mutex);
+	memory = find_locked(address);
+	if (memory && memory->address == address && memory->kind == kind)
+		base = memory->base;
+	pthread_mutex_unlock(&table.mutex);
+	for (uint32_t i = 1; base && i < fgv_session_count(); i++) {
+		one = ask_other(i, base, fgv_call_host_unmap);
+		if (one == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			return one;
+		res = res ? res : one;
+	}
+	return res;
+}
+
 CUresult fgv_hostmem_free(struct fgv_lane *lane, uint64_t address, enum fgv_range_kind kind)
 {
 	struct fgv_hostmem *memory = take(address, kind);

@@ -36,6 +36,15 @@ CUresult fgv_hostmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range
 CUresult fgv_hostmem_free(struct fgv_lane *lane, uint64_t address, enum fgv_range_kind kind);
 
 /*
+ * In a session with several GPUs memory is the first one's, whose lane the functions here take, and
+ * is shown to the others. No lane may be held. Where it can't be shown to all, it is to none of
+ * them.
+ */
+CUresult fgv_hostmem_show(uint64_t address);
+/* Before it is freed: waits for the work of the others. What has no memory of @kind is left. */
+CUresult fgv_hostmem_hide(uint64_t address, enum fgv_range_kind kind);
+
+/*
  * Makes memory of the program such memory. CUDA_ERROR_INVALID_VALUE where it has none that
  * can be written, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED where a page of it is taken, and
  * CUDA_ERROR_NOT_SUPPORTED where its pages can't change: those shared with other processes, a

@@ -35,7 +35,10 @@ struct copy {
 /* What a copy from one device to another has in the program at a time. */
 #define PEER_CHUNK (4u << 20)
 
-/* @device: unchanged where the pointer is not known to be some device's. */
+/*
+ * @device: unchanged where the pointer is not known to be some device's. Managed variables are
+ * shown to the first device alone: for others they are the program's.
+ */
 static bool find_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask,
 		      uint32_t *device)
 {
@@ -47,6 +50,8 @@ static bool find_side(const void *ptr, size_t count, bool wanted, enum fgv_side 
 		*device = view.device;
 
 	*side = fgv_range_is_host(view.kind) ? FGV_SIDE_SHARED : FGV_SIDE_DEVICE;
+	if (view.kind == FGV_RANGE_MANAGED_VARIABLE && *device)
+		*side = FGV_SIDE_HOST;
 	if (fit != FGV_FIT_UNKNOWN)
 		return fit == FGV_FIT_INSIDE;
 	if (!wanted && !fgv_addrmap_is_reserved(address)) {
@@ -135,23 +140,11 @@ static CUresult copy_on(struct fgv_lane *lane, struct copy *copy, unsigned wante
 
 /* --- With several devices ---------------------------------------------------- */
 
-/* Host memory is shown to the first device alone: for others it is the program's. */
-static void demote(struct copy *copy)
-{
-	if (copy->to == FGV_SIDE_SHARED)
-		copy->to = FGV_SIDE_HOST;
-	if (copy->from == FGV_SIDE_SHARED)
-		copy->from = FGV_SIDE_HOST;
-	copy->wait = true;
-}
-
 static CUresult enter_and_run(uint32_t device, struct copy *copy, CUstream stream)
 {
 	struct fgv_lane *lane;
 	CUresult res;
 
-	if (device && (copy->to == FGV_SIDE_SHARED || copy->from == FGV_SIDE_SHARED))
-		demote(copy);
 	res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;

@@ -8,7 +8,7 @@
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/devmem.h"
 #include "frontend/cuda/memory/graph_memory.h"
-#include "frontend/cuda/memory/hostmem.h"
+#include "frontend/cuda/memory/host.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/capturing.h"
 
@@ -65,7 +65,7 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (view.kind != FGV_RANGE_POOLED && view.kind != FGV_RANGE_GRAPH)
-		return fgv_hostmem_free(lane, address, FGV_RANGE_MANAGED);
+		return CUDA_ERROR_INVALID_VALUE;
 	res = fgv_sync_device(lane);
 	if (res)
 		return res;
@@ -73,11 +73,21 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address)
 					     : free_graphs(lane, address);
 }
 
+static bool is_managed(uint64_t address)
+{
+	struct fgv_range_view view;
+
+	return fgv_addrmap_look(address, 1, &view) != FGV_FIT_UNKNOWN &&
+	       fgv_range_is_managed(view.kind);
+}
+
 CUresult fgv_memory_free(CUdeviceptr address)
 {
 	struct fgv_lane *lane;
 	CUresult res = fgv_capturing_check_unsafe();
 
+	if (!res && is_managed(address))
+		return fgv_host_free_managed(address);
 	if (!res)
 		res = fgv_context_enter_on(fgv_addrmap_device(address), &lane);
 	if (res)

@@ -9,6 +9,7 @@
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/capturing.h"
 #include "frontend/cuda/stream/own.h"
+#include "frontend/cuda/stream/remote.h"
 #include "frontend/cuda/stream/stream.h"
 
 #define KNOWN_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
@@ -109,6 +110,13 @@ void fgv_event_drain(struct fgv_lane *lane)
 	fgv_object_drain(FGV_OBJECT_EVENT, drain_one, lane);
 }
 
+static CUresult check_captured(uint32_t handle)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+
+	return now ? now->check_event(handle) : CUDA_SUCCESS;
+}
+
 /* Of a capture, if any; else it is for the host to record. */
 static CUresult capture(struct fgv_lane *lane, uint32_t event, const CUgraphEdgeData *edge,
 			bool *captured)
@@ -187,9 +195,47 @@ static CUresult wait_on(struct fgv_lane *lane, CUstream stream, uint32_t event)
 	return res ? res : fgv_post_stream_wait_event(lane, handle, event);
 }
 
+/* A capture knows nothing of what another device does. */
+static CUresult check_uncaptured(CUstream stream)
+{
+	const struct fgv_capturing *now = fgv_capturing_now();
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	uint32_t handle;
+	CUresult res = now ? fgv_stream_number(stream, &handle) : CUDA_SUCCESS;
+
+	if (!res && now)
+		res = now->status(handle, &status);
+	if (res || !status)
+		return res;
+	return FGV_UNSUPPORTED("waiting for an event of another device in a capture");
+}
+
+static CUresult wait_remote(CUstream stream, const struct fgv_object_info *event)
+{
+	struct fgv_remote signal;
+	struct fgv_lane *lane;
+	uint32_t handle;
+	CUresult res = check_uncaptured(stream);
+
+	if (!res)
+		res = check_captured(event->handle);
+	if (!res)
+		res = fgv_remote_signal(event->device, event->handle, &signal);
+	if (!res)
+		res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
+	if (res)
+		return res;
+	res = fgv_stream_handle(lane, stream, &handle);
+	if (!res)
+		res = fgv_remote_wait(lane, handle, &signal);
+	fgv_lane_leave(lane);
+	return res;
+}
+
 CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
 {
 	struct fgv_object_info info;
+	bool is_remote = false;
 	struct fgv_lane *lane;
 	CUresult res;
 
@@ -201,12 +247,14 @@ CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
 	if (!fgv_event_find(event, &info))
 		res = CUDA_ERROR_INVALID_HANDLE;
 	else if (info.device != lane->client->device)
-		res = FGV_UNSUPPORTED("waiting in a stream for an event of another device");
+		is_remote = true;
 	else if (flags)
 		res = wait_external(lane, stream, event, info.handle);
 	else
 		res = wait_on(lane, stream, info.handle);
 	fgv_lane_leave(lane);
+	if (is_remote)
+		return flags ? CUDA_ERROR_ILLEGAL_STATE : wait_remote(stream, &info);
 	return res;
 }
 
@@ -244,13 +292,6 @@ CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEd
 		res = fgv_post_event_record(lane, info.handle, handle);
 	fgv_lane_leave(lane);
 	return res;
-}
-
-static CUresult check_captured(uint32_t handle)
-{
-	const struct fgv_capturing *now = fgv_capturing_now();
-
-	return now ? now->check_event(handle) : CUDA_SUCCESS;
 }
 
 /* One of the calls that ask about an event. */

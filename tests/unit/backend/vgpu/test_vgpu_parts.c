@@ -142,6 +142,48 @@ START_TEST(a_grant_is_of_one_gpu)
 }
 END_TEST
 
+static uint32_t show(struct vgpu *vgpu, uint64_t address)
+{
+	struct fgv_host_show_request request = {.address = address};
+
+	return vgpu_call(vgpu, 0, FGV_OP_HOST_SHOW, &request, sizeof(request), NULL);
+}
+
+/*
+ * What the first one has mapped can be shown to the other, and nothing else; and it stays as long
+ * as one of them has it, in whichever order a guest has it unmapped.
+ */
+START_TEST(host_memory_of_both)
+{
+	const uint64_t shared = VGPU_SHARED_ADDRESS, off = 1 << 20;
+	uint32_t *word = (uint32_t *)vgpu_arena(&first, off);
+
+	ck_assert_uint_eq(show(&second, shared), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(vgpu_host_map(&first, shared, off, 8192), CUDA_SUCCESS);
+	ck_assert_uint_eq(show(&first, shared), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(show(&second, shared + 4096), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(show(&second, shared), CUDA_SUCCESS);
+	ck_assert_uint_eq(show(&second, shared), CUDA_ERROR_ALREADY_MAPPED);
+	vgpu_fill(&first, shared, 1, 5, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&first), CUDA_SUCCESS);
+	vgpu_fill(&second, shared + 4, 1, 6, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&second), CUDA_SUCCESS);
+	ck_assert_uint_eq(word[0], 5);
+	ck_assert_uint_eq(word[1], 6);
+
+	ck_assert_uint_eq(vgpu_host_unmap(&first, shared), CUDA_SUCCESS);
+	ck_assert_uint_eq(show(&second, shared), CUDA_ERROR_ALREADY_MAPPED);
+	vgpu_fill(&second, shared, 1, 7, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&second), CUDA_SUCCESS);
+	ck_assert_uint_eq(word[0], 7);
+	/* The address is taken, as the other still has it. */
+	ck_assert_uint_eq(vgpu_host_map(&first, shared, off, 8192), CUDA_ERROR_ALREADY_MAPPED);
+	ck_assert_uint_eq(vgpu_host_unmap(&second, shared), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_host_map(&first, shared, off, 8192), CUDA_SUCCESS);
+	ck_assert_uint_eq(show(&second, shared), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(a_violation_on_one_ends_both)
 {
 	struct fgv_slot slot = vgpu_slot(&second, FGV_OP_MEM_FREE, 0);
@@ -181,6 +223,7 @@ int main(void)
 	tcase_add_test(living, quotas_are_kept_apart);
 	tcase_add_test(living, handles_of_the_other_gpu);
 	tcase_add_test(living, a_grant_is_of_one_gpu);
+	tcase_add_test(living, host_memory_of_both);
 	tcase_set_timeout(living, 120);
 	suite_add_tcase(suite, living);
 	tcase_add_checked_fixture(ending, setup, NULL);

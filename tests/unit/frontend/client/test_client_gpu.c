@@ -582,6 +582,14 @@ CUresult fgv_do_host_map(struct fgv_session *session, struct fgv_request *reques
 	return status;
 }
 
+CUresult fgv_do_host_show(struct fgv_session *session, struct fgv_request *request,
+			  const struct fgv_host_show_in *in)
+{
+	UNUSED;
+	(void)in;
+	return status_of(request);
+}
+
 CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
 			   const struct fgv_host_unmap_in *in)
 {
