@@ -155,11 +155,15 @@ struct fgv_kernel {
 	uint64_t id; /* by the content of its module, its name and its shape; 0: there is none */
 	uint32_t ns; /* that it takes, the mean of so many times; none: nobody knows */
 	uint32_t times;
-	uint32_t gap_ns; /* likewise, until the next work came */
+	uint32_t gap_ns; /* likewise, until the next work came, where that was long */
+	uint32_t longs;
+	uint32_t long_part; /* of so many gaps, those that were long, in parts of FGV_KERNEL_ALL */
 	uint32_t gaps;
 	uint32_t seen;
 	uint32_t reserved;
 };
+
+#define FGV_KERNEL_ALL (1u << 20)
 
 struct fgv_kernel_book {
 	struct fgv_kernel kernels[FGV_KERNELS];

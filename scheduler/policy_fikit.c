@@ -40,7 +40,7 @@
 #define LONG_SLICES 100
 
 /* Of one that may be asked back for a more urgent one: a part of a slice is on the GPU at most. */
-#define AHEAD_SHARE 16
+#define AHEAD_SHARE 32
 
 struct fikit_level {
 	struct fgv_sfq queue;

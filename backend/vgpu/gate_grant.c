@@ -13,11 +13,12 @@
 /* A wait for the end of a slice sleeps until so long before it is expected. */
 #define WATCH_NS (100 * FGV_NS_PER_US)
 
+/* Where little may be unfinished, a mark covers half of it or this: each costs the GPU some time.
+ */
+#define MARK_NS (100 * FGV_NS_PER_US)
+
 /* What a thread may take to wake up: a pause after that is not for want of work. */
 #define WAKE_NS (200 * FGV_NS_PER_US)
-
-/* A gap that is worth the way to another process and back. */
-#define GAP_MIN_NS (200 * FGV_NS_PER_US)
 
 /* --- Asking for it, and giving it back --------------------------------------- */
 
@@ -153,7 +154,7 @@ static bool is_idle(const struct fgv_session *session, struct fgv_gate *gate, ui
 	if (!gate->free_ns)
 		gate->free_ns = now_ns;
 	/* A gap that is worth it is somebody else's from its beginning. */
-	if (gate->learns && fgv_kernels_gap_ns(gate->kernels, gate->free_ns) >= GAP_MIN_NS)
+	if (gate->learns && fgv_kernels_gap_ns(gate->kernels, gate->free_ns) >= FGV_KERNELS_GAP_NS)
 		return true;
 	return now_ns - gate->free_ns >= gate->idle_ns + (gate->woke ? WAKE_NS : 0);
 }
@@ -173,7 +174,8 @@ static void fit_room(struct fgv_gate *gate)
 	uint64_t ahead_ns = __atomic_load_n(&gate->grant->ahead_ns, __ATOMIC_RELAXED);
 
 	gate->most_ns = ahead_ns ? fgv_min_u64(ahead_ns, gate->slice_ns) : gate->slice_ns;
-	gate->mark_ns = gate->most_ns / FGV_GATE_MARK_SHARE;
+	gate->mark_ns = fgv_max_u64(gate->most_ns / FGV_GATE_MARK_SHARE,
+				    fgv_min_u64(gate->most_ns / 2, MARK_NS));
 	gate->tried = false;
 	gate->is_filling = __atomic_load_n(&gate->grant->flags, __ATOMIC_RELAXED) & FGV_GRANT_FIT;
 }

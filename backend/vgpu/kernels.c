@@ -20,6 +20,12 @@
 /* A gap that was seen less often may have been a pause. */
 #define GAPS_MIN 3
 
+/* A gap that has lasted for so long is a long one, most likely. */
+#define SURE_NS (FGV_KERNELS_GAP_NS / 2)
+
+/* One that has just begun, where so many of four were long. */
+#define LIKELY_OF_4 3
+
 _Static_assert(FGV_KERNELS % WAYS == 0, "rows");
 _Static_assert(sizeof(struct fgv_kernel_shape) ==
 		       offsetof(struct fgv_launch_request, shared_bytes) + sizeof(uint32_t),
@@ -175,9 +181,14 @@ void fgv_kernels_drained(struct fgv_session *session, uint64_t alone_ns, uint64_
 void fgv_kernels_resume(struct fgv_kernels *kernels, uint64_t now_ns)
 {
 	struct fgv_kernel *before = kernels->before;
+	uint64_t gap_ns = now_ns - kernels->idle_ns;
+	bool is_long = gap_ns >= FGV_KERNELS_GAP_NS;
 
-	if (before && kernels->idle_ns)
-		take_in(&before->gap_ns, &before->gaps, now_ns - kernels->idle_ns);
+	if (before && kernels->idle_ns) {
+		take_in(&before->long_part, &before->gaps, is_long ? FGV_KERNEL_ALL : 0);
+		if (is_long)
+			take_in(&before->gap_ns, &before->longs, gap_ns);
+	}
 	kernels->idle_ns = 0;
 }
 
@@ -191,6 +202,8 @@ uint32_t fgv_kernels_gap_ns(const struct fgv_kernels *kernels, uint64_t now_ns)
 	if (!before || !kernels->idle_ns || before->gaps < GAPS_MIN)
 		return 0;
 	passed_ns = now_ns - kernels->idle_ns;
+	if (passed_ns < SURE_NS && before->long_part < FGV_KERNEL_ALL / 4 * LIKELY_OF_4)
+		return 0;
 	return before->gap_ns - (uint32_t)fgv_min_u64(before->gap_ns, passed_ns);
 }
 

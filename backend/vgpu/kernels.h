@@ -5,7 +5,9 @@
  *
  * Learned from the fences that the gate has anyway: a kernel's time, where a fence covers nothing
  * else; a gap, from the time that nothing is left on the GPU until the next work has come, whether
- * or not that has to wait for the grant. Of each, means.
+ * or not that has to wait for the grant. Of each, means. Many programs launch the same kernel
+ * several times and then pause, so gaps that are worth something are told from those that are not:
+ * the book has how often they are, and how long only those are.
  *
  * All of it is advice: it says what to try, and is never charged. The book has room for a bounded
  * number of kernels; those that are seen least make room.
@@ -21,6 +23,9 @@
 
 struct fgv_object;
 struct fgv_session;
+
+/* A gap that is worth the way to another process and back. */
+#define FGV_KERNELS_GAP_NS 200000u
 
 /* The work that went to the GPU last, as far as is needed to know it again. */
 struct fgv_kernel_shape {
@@ -57,7 +62,10 @@ void fgv_kernels_drained(struct fgv_session *session, uint64_t alone_ns, uint64_
 /* The next work has come. */
 void fgv_kernels_resume(struct fgv_kernels *kernels, uint64_t now_ns);
 
-/* How much longer the GPU will not be wanted, at @now_ns; 0: unknown. */
+/*
+ * How much longer the GPU will not be wanted, at @now_ns; 0: unknown. A gap that has just begun has
+ * to be likely to be a long one; one that has lasted for a while is.
+ */
 uint32_t fgv_kernels_gap_ns(const struct fgv_kernels *kernels, uint64_t now_ns);
 
 /* What a request that has not been decoded will take; 0: unknown. */

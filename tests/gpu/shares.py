@@ -7,7 +7,9 @@ $OUT/shares.json, if OUT is set.
 A service with a bound of 5 ms beside three busy VMs is the third part. The fourth is a service at
 priority 0 whose requests come at random beside a batch program at priority 9, under the policies
 fikit, fair and none: how long its requests take against alone, and what the batch program gets of
-what the service leaves.
+what the service leaves. It also prints why: how often in a request the service had to ask for the
+GPU (once is what its pauses cost) and how long it waited then; and of the batch program's grants,
+how many ended late after they were asked back, how late, and in how many its work was held.
 
 usage: tests/gpu/shares.py [limits|shares|bounds|fikit]... [KIND...], with abs_top_builddir as for
 tests/local/; FAIRGV_TEST_GPU=soft tries the program itself, without judging. limits takes 14 s for
@@ -220,6 +222,7 @@ def bounds(_):
 # --- A service beside a batch program -------------------------------------------------------------
 
 SERVICE_S = 5
+REQUEST = 20    # kernels, as in tests/local/shares.cu
 KERNEL_US = 250
 P50_BOUND, P99_BOUND, LEFT_BOUND = 1.05, 1.15, 0.9
 
@@ -241,6 +244,19 @@ def serve(daemon, request_us=None):
     return *map(float, out.split()), used / (to_ns - from_ns)
 
 
+def why(before, after):
+    """What the service and the batch program did with grants in between; see above."""
+    service, batch = ({key: after[vm][key] - before[vm][key]
+                       for key in ("launches", "grants", "overruns", "overrun_ns", "holds")}
+                      for vm in ("service", "batch"))
+    edges = edges_of(before["service"]["wait"], after["service"]["wait"])
+    return {"asked_per_request": service["grants"] / max(service["launches"] / REQUEST, 1),
+            "wait_us": {f"p{part * 100:g}": quantile_ms(edges, part) * 1e3 for part in (0.5, 0.99)},
+            "batch_grants": batch["grants"], "late": batch["overruns"],
+            "late_us": batch["overrun_ns"] / max(batch["overruns"], 1) / 1e3,
+            "held": batch["holds"]}
+
+
 def beside(policy, alone, free):
     """The service next to the batch program, which does @free launches a second alone."""
     p50, p99, request_us, _ = alone
@@ -252,10 +268,12 @@ def beside(policy, alone, free):
         kill(program)
     rate = (after["batch"]["launches"] - before["batch"]["launches"]) / (to_ns - from_ns) * 1e9
     left = rate / free / max(1 - part, 0.01)
+    reasons = why(before, after)
     results[f"service {policy}"] = {"p50": now_p50 / p50, "p99": now_p99 / p99, "left": left,
-                                    "service_gpu": part, "alone_us": [p50, p99, request_us]}
+                                    "service_gpu": part, "alone_us": [p50, p99, request_us],
+                                    **reasons}
     results.keep()
-    return now_p50 / p50, now_p99 / p99, left
+    return now_p50 / p50, now_p99 / p99, left, reasons
 
 
 def fikit(_):
@@ -265,11 +283,13 @@ def fikit(_):
         _, free = over(daemon, "batch", 2, "launches")
         kill(program)
     for policy in ("fikit", "fair", "none"):
-        p50, p99, left = beside(policy, alone, free)
+        p50, p99, left, reasons = beside(policy, alone, free)
         is_right = p50 <= P50_BOUND and p99 <= P99_BOUND and left >= LEFT_BOUND
         judge(f"a service beside a batch program, {policy}", is_right or policy != "fikit",
               f"p50 {p50:.3f} and p99 {p99:.3f} of alone, the batch program {left:.3f} of what is "
               "left")
+        print(f"       alone p50 and p99 {alone[0]:.0f} and {alone[1]:.0f} us, one request by "
+              f"itself {alone[2]:.0f} us; {reasons}", flush=True)
 
 
 def run():

@@ -146,6 +146,38 @@ START_TEST(gaps_are_means_of_some)
 }
 END_TEST
 
+/*
+ * A service: twenty launches of one kernel, one after the other, and a pause. As none but the last
+ * is followed by a gap, none of them begins one; but the pause is one once it has lasted.
+ */
+START_TEST(most_gaps_are_short)
+{
+	const struct fgv_launch_request one = launch(add_function("one"));
+
+	for (int i = 0; i < 400; i++) {
+		ck_assert_uint_eq(gap_ns(&one), 0);
+		run(&one, MS / 4, i % 20 == 19 ? 10 * MS : MS / 100);
+	}
+	ck_assert_uint_eq(gap_ns(&one), 0);
+	ck_assert_uint_gt(fgv_kernels_gap_ns(kernels, now_ns + MS / 10), 9 * MS);
+	for (int i = 0; i < 50; i++)
+		run(&one, MS / 4, 10 * MS);
+	ck_assert_uint_gt(gap_ns(&one), 9 * MS);
+}
+END_TEST
+
+/* Gaps that are worth nothing are none, however many there are. */
+START_TEST(short_gaps_are_none)
+{
+	const struct fgv_launch_request one = launch(add_function("one"));
+
+	for (int i = 0; i < 50; i++)
+		run(&one, MS / 4, FGV_KERNELS_GAP_NS - 1);
+	ck_assert_uint_eq(gap_ns(&one), 0);
+	ck_assert_uint_eq(fgv_kernels_gap_ns(kernels, now_ns + FGV_KERNELS_GAP_NS), 0);
+}
+END_TEST
+
 /* What changes is followed, and no time is too long. */
 START_TEST(means_follow)
 {
@@ -201,6 +233,8 @@ int main(void)
 	tcase_add_test(tcase, handles_say_nothing);
 	tcase_add_test(tcase, images_are_known_by_their_content);
 	tcase_add_test(tcase, gaps_are_means_of_some);
+	tcase_add_test(tcase, most_gaps_are_short);
+	tcase_add_test(tcase, short_gaps_are_none);
 	tcase_add_test(tcase, means_follow);
 	tcase_add_test(tcase, many_kernels_spoil_no_more_than_their_places);
 	tcase_add_test(tcase, a_function_that_has_gone_is_nobodys);
