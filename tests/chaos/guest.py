@@ -9,39 +9,27 @@ import mmap
 import os
 import pathlib
 import random
-import re
 import socket
 import struct
 import sys
 import time
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("abs_top_builddir", "."))
-HELLO, LANE = 1, 3
-WELCOME_LEN = 384
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "local"))
+import wire
+
 STROKE = 256
 MISUNDERSTOOD = (1, 803)    # statuses of a hello that is not as the daemon wants it
-
-
-def constant(path, name):
-    return int(re.search(rf"#define {name}\s+(\w+?)(ull)?\s", path.read_text())[1], 0)
-
-
-def hello(vm):
-    return struct.pack("<II64s64sIIQQIIQ", HELLO, constant(TOP / "api/wire.h", "FGV_WIRE_VERSION"),
-                       vm.encode(), b"scribbler", os.getpid(), 0, 0, 0, 0, 0,
-                       constant(BUILD / "api/gpu_wire.h", "FGV_API_HASH"))
 
 
 def connect(path, vm):
     """The connection, the window and the doorbell; nothing where the VM takes no more sessions."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(path)
-    connection.send(hello(vm))
-    welcome, ancillary, _, _ = connection.recvmsg(WELCOME_LEN, socket.CMSG_LEN(8))
-    if len(welcome) == WELCOME_LEN and struct.unpack_from("<I", welcome, 8)[0] in MISUNDERSTOOD:
+    connection.send(wire.hello(vm, "scribbler"))
+    welcome, ancillary, _, _ = connection.recvmsg(wire.WELCOME_LEN, socket.CMSG_LEN(8))
+    if len(welcome) == wire.WELCOME_LEN and wire.status(welcome) in MISUNDERSTOOD:
         sys.exit(f"refused: {welcome[128:].rstrip(bytes(1)).decode()}")
-    if len(welcome) < WELCOME_LEN or not ancillary:
+    if len(welcome) < wire.WELCOME_LEN or not ancillary:
         sys.exit(0)
     fds = array.array("i")
     fds.frombytes(ancillary[0][2])
@@ -51,7 +39,7 @@ def connect(path, vm):
 
 def attach(connection, lane):
     bell = os.eventfd(0)
-    socket.send_fds(connection, [struct.pack("<IIII", LANE, lane, 0, 0)], [bell])
+    socket.send_fds(connection, [struct.pack("<IIII", wire.LANE, lane, 0, 0)], [bell])
     connection.recv(16)
 
 
