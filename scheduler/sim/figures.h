@@ -14,6 +14,8 @@ int figure_gemini_13(const struct sim_params *params, struct report *report);
 /* Table 2 and figure 18 of the FIKIT paper. */
 int figure_fikit_table_2(const struct sim_params *params, struct report *report);
 int figure_fikit_18(const struct sim_params *params, struct report *report);
+/* The same by name, or fikit-16, -17, -19, -20, -21 or -table-3; -EINVAL for any other. */
+int figure_fikit(const char *name, const struct sim_params *params, struct report *report);
 
 /* Table 3, against what the simulator makes of each row alone. */
 int figure_workloads(const struct sim_params *params, struct report *report);

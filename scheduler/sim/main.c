@@ -28,7 +28,7 @@ struct options {
 
 static const char usage[] =
 	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|crowd [OPTION]...\n"
-	"       fairgv-sim figure fikit-18|fikit-table-2 [OPTION]...\n"
+	"       fairgv-sim figure fikit-16|...|fikit-21|fikit-table-2|fikit-table-3 [OPTION]...\n"
 	"       fairgv-sim figure mgb-4|mgb-5|mgb-table-2|mgb-table-3|mgb-table-4 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"
@@ -182,10 +182,10 @@ static int run_fikit_figure(const char *name, const struct options *options)
 	int err;
 
 	sim_params_init(&params);
-	if (strcmp(name, "fikit-18") == 0)
-		err = figure_fikit_18(&params, &report);
-	else
-		err = figure_fikit_table_2(&params, &report);
+	err = figure_fikit(name, &params, &report);
+	if (err == -EINVAL)
+		return complain("no such figure of FIKIT (16 to 21, table-2 and table-3 are there)",
+				name);
 	return finish(err, &report, options);
 }
 
@@ -220,13 +220,14 @@ static int run_figure(const char *name, const struct options *options)
 			return run_papers_figure(atoi(name), options);
 	if (strcmp(name, "gemini-13") == 0)
 		return run_gemini_figure(options);
-	if (strcmp(name, "fikit-18") == 0 || strcmp(name, "fikit-table-2") == 0)
+	if (strncmp(name, "fikit-", 6) == 0)
 		return run_fikit_figure(name, options);
 	if (share_figure_known(name))
 		return run_share_figure(name, options);
 	if (jobs_figure_known(name))
 		return run_jobs_figure(name, options);
-	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, fikit-18, fikit-table-2, mgb-4, mgb-5, mgb-table-2, "
+	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, fikit-16 to fikit-21, "
+			"fikit-table-2, fikit-table-3, mgb-4, mgb-5, mgb-table-2, "
 			"mgb-table-3, mgb-table-4, i, j, k, l and crowd are there)",
 			name);
 }

@@ -98,8 +98,11 @@ static double x_at(const struct scale *s, double x)
 	return LEFT + (x - s->min_x) / (s->max_x - s->min_x) * (WIDTH - LEFT - RIGHT);
 }
 
+/* NULL: none. */
 static void text(FILE *out, double x, double y, const char *anchor, const char *words)
 {
+	if (words == NULL)
+		return;
 	fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
 	for (; *words != '\0'; words++)
 		switch (*words) {

@@ -356,14 +356,26 @@ START_TEST(figure_13_of_gemini_is_the_papers)
 }
 END_TEST
 
+/* It can be drawn, too. */
+static void make_fikit(const char *name, struct report *report, size_t rows)
+{
+	struct sim_params params = short_params();
+	FILE *drawing = tmpfile();
+
+	*report = (struct report){.title = NULL};
+	ck_assert_int_eq(figure_fikit(name, &params, report), 0);
+	ck_assert_uint_eq(row_count(report), rows);
+	ck_assert_ptr_nonnull(drawing);
+	ck_assert_int_eq(report_print_svg(report, drawing), 0);
+	fclose(drawing);
+}
+
 /* As long as in the paper, to within 5 %; the urgent service hardly longer than alone. */
 START_TEST(table_2_of_fikit_is_the_papers)
 {
-	struct sim_params params = short_params();
-	struct report report = {.title = NULL};
+	struct report report;
 
-	ck_assert_int_eq(figure_fikit_table_2(&params, &report), 0);
-	ck_assert_uint_eq(row_count(&report), 4);
+	make_fikit("fikit-table-2", &report, 4);
 	for (size_t row = 0; row < row_count(&report); row++)
 		ck_assert_double_eq_tol(
 			number(&report, row, "seconds") / number(&report, row, "paper"), 1.0, 0.05);
@@ -390,12 +402,62 @@ START_TEST(figure_18_of_fikit_grows_with_the_ratio)
 }
 END_TEST
 
+/* What the paper prints, and what it says of it: times are steady, to 0.095 to 0.164. */
+START_TEST(table_3_of_fikit_is_the_papers)
+{
+	struct report report;
+
+	make_fikit("fikit-table-3", &report, 10);
+	for (size_t row = 0; row < 10; row++) {
+		ck_assert_double_eq_tol(number(&report, row, "mean_ms") /
+						number(&report, row, "paper_mean_ms"),
+					1.0, 0.05);
+		ck_assert_double_ge(number(&report, row, "variation"), 0.09);
+		ck_assert_double_le(number(&report, row, "variation"), 0.165);
+	}
+	report_fini(&report);
+}
+END_TEST
+
+/* From where to where the paper's bars go, and how many are above 3.4. */
+START_TEST(figures_of_fikit_are_within_the_papers)
+{
+	static const struct {
+		const char *name;
+		double least, most, highest; /* of all of them, and the largest at least */
+	} figures[] = {{"fikit-16", 1.3, 16.5, 15},
+		       {"fikit-17", 0.05, 0.35, 0.2},
+		       {"fikit-19", 1.0, 16.5, 14},
+		       {"fikit-20", 0.86, 1.01, 0.98}};
+
+	for (size_t i = 0; i < 4; i++) {
+		double highest = 0, many = 0;
+		struct report report;
+
+		make_fikit(figures[i].name, &report, 10);
+		for (size_t row = 0; row < 10; row++) {
+			double speedup = number(&report, row, "speedup");
+
+			ck_assert_double_ge(speedup, figures[i].least);
+			ck_assert_double_le(speedup, figures[i].most);
+			highest = fmax(highest, speedup);
+			many += speedup > 3.4;
+		}
+		ck_assert_double_ge(highest, figures[i].highest);
+		if (i == 0)
+			ck_assert_double_gt(many, 5);
+		report_fini(&report);
+	}
+}
+END_TEST
+
 START_TEST(there_is_no_other_figure)
 {
 	struct report report = {.title = NULL};
 	struct sim_params params = short_params();
 
 	ck_assert_int_eq(figure_make(7, &params, &report), -EINVAL);
+	ck_assert_int_eq(figure_fikit("fikit-15", &params, &report), -EINVAL);
 }
 END_TEST
 
@@ -586,6 +648,8 @@ static TCase *figures_case(void)
 	tcase_add_test(tc, figure_11_kernel_sizes_do_not_matter_to_fair);
 	tcase_add_test(tc, figure_13_of_gemini_is_the_papers);
 	tcase_add_test(tc, table_2_of_fikit_is_the_papers);
+	tcase_add_test(tc, table_3_of_fikit_is_the_papers);
+	tcase_add_test(tc, figures_of_fikit_are_within_the_papers);
 	tcase_add_test(tc, figure_18_of_fikit_grows_with_the_ratio);
 	tcase_add_test(tc, there_is_no_other_figure);
 	tcase_add_loop_test(tc, figures_are_valid_json, 0, 3);
