@@ -260,6 +260,13 @@ static void note_whole(struct slicing *s)
 	note_place(s, fgv_cost_place(s->request->subject, s->request->amount), threads);
 }
 
+static uint32_t portion_of(double threads)
+{
+	if (threads >= UINT32_MAX)
+		return UINT32_MAX;
+	return threads < 1 ? 1 : (uint32_t)threads;
+}
+
 /*
  * Of whatever size parts are, they have one place, so that each tells what all others take. The
  * first one has as much as the GPU has room for, or somewhat less, where that is no box.
@@ -272,8 +279,7 @@ static void note_part(struct slicing *s, uint64_t blocks)
 	s->request->amount = blocks * fgv_extent(s->in->block);
 	if (s->session->slices.blocks)
 		return;
-	s->request->portion = (uint32_t)(threads / gpu * FGV_PORTION_ALL);
-	s->request->portion = (uint32_t)fgv_max_u64(s->request->portion, 1);
+	s->request->portion = portion_of(threads / gpu * FGV_PORTION_ALL);
 	try_threads(s, threads);
 	note_place(s, fgv_forecast_part(s->request->subject), gpu);
 }
