@@ -27,7 +27,7 @@ RULES = (
     (r"^tar .*guest", LOOK, "wants what was built for a guest"),
     # Of a host with GPUs, QEMU, or other users.
     (r"qemu-system", LOOK, "wants a disk with a guest on it; check-vm boots guests so"),
-    (r"^docker |^podman ", LOOK, "wants an image; tests/local/install.py has a container without one"),
+    (r"^docker |^podman ", LOOK, "wants an image; tests/fresh/try runs podman"),
     (r"^nvidia-smi\b|/dev/nvidiactl", LOOK, "wants a GPU"),
     (r"(?<=run --vm vm1 )nvidia-smi", "{BUILD}/tests/nvml/describe", "is NVIDIA's; this program asks the same library"),
     (r"somebody-elses", FAILS, "is what others' users may not do"),
