@@ -85,23 +85,45 @@ def texts_have_real_paths(root):
         expect(not re.search(r"@\w+@", at(root, name).read_text()), f"{name} has a placeholder")
 
 
+def debian_lists():
+    """{package: paths}."""
+    return {path.stem: [line.split()[0] for line in path.read_text().splitlines()]
+            for path in (SOURCE / "packaging/debian").glob("*.install")}
+
+
+def rpm_lists():
+    """The same from the sections of the RPM specification, whose man pages may be compressed."""
+    text = (SOURCE / "packaging/rpm/fairgv.spec").read_text()
+    version = re.search(r"^Version: +(\S+)", text, re.M)[1]
+    in_configure = re.search(r"^AC_INIT\(\[fairgv\], \[(.*)\]\)", (SOURCE / "configure.ac").read_text(), re.M)[1]
+    expect(version == in_configure, f"the specification is of version {version}, not {in_configure}")
+    text = text.replace("%{_mandir}", "/usr/share/man").replace("%{version}", version)
+    return {f"fairgv-{package}": [line.split()[-1].lstrip("/").rstrip("*") for line in files.splitlines()
+                                  if not line.startswith(("%dir", "%license"))]
+            for package, files in re.findall(r"^%files (\w+)\n((?:.+\n?)*)", text, re.M)}
+
+
 def packages_have_everything(root):
-    """Debian's lists name paths below /usr; a file in none or in two of them is a mistake."""
-    standard = {"sysconfdir": "etc", "docdir": "usr/share/doc/fairgv-doc",
-                "pkglibdir": "usr/lib/fairgv", "prefix": "usr"}
+    """The lists name paths below /usr; a file in none or in two of them is a mistake."""
     # debhelper installs these itself, from where packaging/debian/rules puts them.
     apart = {str(UNIT), str(METRICS_UNIT), str(DIRS["udevrulesdir"] / "60-fairgv.rules")}
-    lists = {path.stem: [line.split()[0] for line in path.read_text().splitlines()]
-             for path in (SOURCE / "packaging/debian").glob("*.install")}
-    for path in files_of(root):
-        name = "/" + str(path.relative_to(root))
-        if name in apart:
-            continue
-        folder = next(key for key in standard if name.startswith(f"{DIRS[key]}/"))
-        there = standard[folder] + name[len(str(DIRS[folder])):]
-        owners = [package for package, entries in lists.items()
-                  if any(there == entry or there.startswith(f"{entry}/") for entry in entries)]
-        expect(len(owners) == 1, f"{there} is in the packages {owners}")
+    for lists, left_out in ((debian_lists(), apart), (rpm_lists(), set())):
+        expect(len(lists) == 4, f"packages: {list(lists)}")
+        for path in files_of(root):
+            name = "/" + str(path.relative_to(root))
+            if name not in left_out:
+                expect_one_owner(lists, name)
+
+
+def expect_one_owner(lists, name):
+    standard = {"sysconfdir": "etc", "docdir": "usr/share/doc/fairgv-doc",
+                "pkglibdir": "usr/lib/fairgv", "prefix": "usr"}
+    folder = next(key for key in standard if name.startswith(f"{DIRS[key]}/"))
+    there = standard[folder] + name[len(str(DIRS[folder])):]
+    owners = [package for package, entries in lists.items()
+              if any(there == entry or there.startswith(f"{entry.rstrip('/')}/") or
+                     (there.startswith(entry) and "/man/" in entry) for entry in entries)]
+    expect(len(owners) == 1, f"{there} is in the packages {owners}")
 
 
 def is_elf(path):
