@@ -44,7 +44,7 @@ static void tell(const struct fgv_device *device, uint32_t *told, enum fgv_log_l
 	if (*told & bit)
 		return;
 	*told |= bit;
-	fgv_log(level, "%s: kernels %s: %s", device->name, how, why);
+	fgv_log_of(level, FGV_LOG_GPU(device->name), "kernels %s: %s", how, why);
 }
 
 static int adopt(struct fgv_holding *holding, const struct fgv_device *device, pid_t pid,
@@ -80,7 +80,7 @@ static const char *refusal(const struct fgv_config *config)
 
 bool fgv_holding_begin(struct fgv_holding *holding, const struct fgv_config *config,
 		       const struct fgv_device *device, struct fgv_gpusched_session *session,
-		       pid_t pid, const char *label, uint32_t *told)
+		       pid_t pid, const struct fgv_log_subject *subject, uint32_t *told)
 {
 	const char *never = refusal(config);
 	struct fgv_hold *hold;
@@ -95,11 +95,11 @@ bool fgv_holding_begin(struct fgv_holding *holding, const struct fgv_config *con
 	ret = adopt(holding, device, pid, &hold, why);
 	if (ret) {
 		tell(device, told, FGV_LOG_WARNING, "can't be held", why);
-		fgv_debug("%s: can't be held: %s: %s", label, strerror(-ret), why);
+		fgv_debug_of(subject, "can't be held: %s: %s", strerror(-ret), why);
 	} else {
 		tell(device, told, FGV_LOG_INFO, "are held where they exceed a turn, by",
 		     hold->holder->name);
-		fgv_debug("%s: can be held: %s", label, why);
+		fgv_debug_of(subject, "can be held: %s", why);
 		fgv_gpusched_session_hold(session, hold);
 	}
 	fgv_holding_fini(holding);

@@ -56,8 +56,8 @@ static void add_session(const struct fgv_keeper_line *line)
 	if (!ret)
 		ret = fgv_fds_send(keeper->control_fd, &byte, sizeof(byte), &line->watch.fd, 1);
 	if (ret)
-		fgv_warning("vm %s: its images can't be kept: %s", keeper->setup.vm,
-			    strerror(-ret));
+		fgv_warning_of(FGV_LOG_VM(keeper->setup.vm), "its images can't be kept: %s",
+			       strerror(-ret));
 }
 
 static void line_ready(struct fgv_watch *watch, uint32_t events)
@@ -124,12 +124,12 @@ void fgv_keeper_reap(struct fgv_keeper *keeper)
 		return;
 	close(keeper->control_fd);
 	if (WIFSIGNALED(status))
-		fgv_warning(
-			"vm %s: process %d, which kept its images, was killed by signal %d (%s)",
-			keeper->setup.vm, (int)keeper->pid, WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
+		fgv_warning_of(FGV_LOG_VM(keeper->setup.vm),
+			       "process %d, which kept its images, was killed by signal %d (%s)",
+			       (int)keeper->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		fgv_warning("vm %s: process %d, which kept its images, ended with status %d",
-			    keeper->setup.vm, (int)keeper->pid, WEXITSTATUS(status));
+		fgv_warning_of(FGV_LOG_VM(keeper->setup.vm),
+			       "process %d, which kept its images, ended with status %d",
+			       (int)keeper->pid, WEXITSTATUS(status));
 	keeper->pid = 0;
 }

@@ -126,8 +126,8 @@ static void set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares)
 	int ret = fgv_vm_set_shares(vm, shares);
 
 	if (ret)
-		fgv_error("vm %s: its shares can't be changed: %s", vm->config->name,
-			  strerror(-ret));
+		fgv_error_of(FGV_LOG_VM(vm->config->name), "its shares can't be changed: %s",
+			     strerror(-ret));
 }
 
 /* Until all others have theirs @vm is promised nothing that is not promised before and after. */
@@ -147,8 +147,9 @@ static void limit_group(const struct fgv_live_parts *parts, const struct fgv_vm 
 	int ret = fgv_cgroups_limit(parts->vms->cgroups, vm->config, fgv_vm_threads(vm->config));
 
 	if (ret)
-		fgv_error("vm %s: the limits of its control group can't be changed: %s",
-			  vm->config->name, strerror(-ret));
+		fgv_error_of(FGV_LOG_VM(vm->config->name),
+			     "the limits of its control group can't be changed: %s",
+			     strerror(-ret));
 }
 
 static bool has_same_limits(const struct fgv_config_vm *a, const struct fgv_config_vm *b)
@@ -172,8 +173,8 @@ static void change_vm(const struct fgv_live_parts *parts, struct fgv_vm *vm,
 	if (!ret && vm->config->priority != next->priority)
 		ret = fgv_vm_set_priority(vm, (uint32_t)next->priority);
 	if (ret)
-		fgv_error("vm %s: its weight or priority can't be changed: %s", next->name,
-			  strerror(-ret));
+		fgv_error_of(FGV_LOG_VM(next->name), "its weight or priority can't be changed: %s",
+			     strerror(-ret));
 	fgv_vm_take_config(vm, next);
 	if (is_share_new)
 		set_shares(vm, &shares);

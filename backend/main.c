@@ -29,6 +29,7 @@
 #include "backend/figures.h"
 #include "backend/guard/cgroup.h"
 #include "backend/journal.h"
+#include "backend/journald.h"
 #include "backend/live.h"
 #include "backend/loop.h"
 #include "backend/memwatch.h"
@@ -620,6 +621,12 @@ static void close_memory(void)
 		exit(EXIT_FAILURE);
 }
 
+static void begin_log(void)
+{
+	fgv_log_be_service();
+	fgv_journald_begin();
+}
+
 int main(int argc, char **argv)
 {
 	struct fgv_backend_options options;
@@ -636,7 +643,7 @@ int main(int argc, char **argv)
 	fgv_backend_options_parse(argc, argv, &options);
 	/* What else it says is for the one who waits for it at a terminal. */
 	if (options.private_fd < 0 && !options.check)
-		fgv_log_be_service();
+		begin_log();
 	else
 		unsetenv("NOTIFY_SOCKET"); /* of the service that started it, which this one is not */
 	seal_descriptors();

@@ -202,9 +202,10 @@ static int ask(struct fgv_memwatch *watch, unsigned device)
 	int count = fgv_nvml_uses(watch->nvml, of->place, watch->uses, FGV_MEMWATCH_USES);
 
 	if (count < 0 && !watch->is_silent[device])
-		fgv_warning("%s: NVML does not tell what its processes use (%s): quotas are kept "
-			    "without a second opinion",
-			    of->name, strerror(-count));
+		fgv_warning_of(FGV_LOG_GPU(of->name),
+			       "NVML does not tell what its processes use (%s): quotas are kept "
+			       "without a second opinion",
+			       strerror(-count));
 	watch->is_silent[device] = count < 0;
 	return count;
 }

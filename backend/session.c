@@ -170,7 +170,7 @@ static void take_confined(struct fgv_session *session, const struct fgv_confined
 	tell_lacks(sessions, confined->lacks);
 	if (listener >= 0)
 		fgv_refusals_listen(&session->refusals, sessions->warm->loop, listener,
-				    session->label, sessions->config->record);
+				    &session->subject, sessions->config->record);
 }
 
 /*
@@ -194,7 +194,7 @@ static void take_serving(struct fgv_session *session)
 		if (may_hold(session, part))
 			is_held_well &= fgv_holding_begin(
 				&session->holding, sessions->config, part->share->device,
-				part->sched, session->pid, session->label, &sessions->hold_told);
+				part->sched, session->pid, &session->subject, &sessions->hold_told);
 	}
 	fgv_holding_fini(&session->holding);
 	if (!is_held_well)
@@ -258,6 +258,8 @@ static enum fgv_log_level describe_end(const struct fgv_session *session, const 
 		why = "it did not end after its program";
 	snprintf(how, len, "killed by signal %d (%s)%s%s%s", end->si_status,
 		 strsignal(end->si_status), why ? ", as " : "", why ? why : "", why ? "," : "");
+	if (session->is_killed)
+		return FGV_LOG_ERROR;
 	if (session->is_late)
 		return FGV_LOG_WARNING;
 	return session->control_fd < 0 ? FGV_LOG_INFO : FGV_LOG_WARNING;
@@ -281,7 +283,10 @@ static void tell_end(const struct fgv_session *session, const siginfo_t *end,
 	fgv_hello_end(session->connection.fd, why);
 }
 
-/* The one line that closes a session's story. A vGPU process says itself why it exits. */
+/*
+ * The one line that closes a session's story, with why it was killed. A vGPU process says itself
+ * why it exits.
+ */
 static void log_end(const struct fgv_session *session, const siginfo_t *end,
 		    const struct fgv_account *last, const struct fgv_gpusched_stats *use)
 {
@@ -289,17 +294,17 @@ static void log_end(const struct fgv_session *session, const siginfo_t *end,
 	enum fgv_log_level level = describe_end(session, end, use->killed_for, how, sizeof(how));
 	const struct fgv_sched_stats *sched = &use->sched;
 
-	fgv_log(level,
-		"%s: %s after %.3f s, %llu requests, %llu round trips, %llu launches; GPU %.3f s "
-		"in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
-		"ms, %llu stalls",
-		session->label, how, (double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
-		(unsigned long long)last->requests, (unsigned long long)last->round_trips,
-		(unsigned long long)last->launches, (double)sched->gpu_ns / FGV_NS_PER_SEC,
-		(unsigned long long)sched->grants, (double)sched->overrun_ns / FGV_NS_PER_MS,
-		(double)fgv_hist_quantile_ns(&sched->wait, 500) / FGV_NS_PER_MS,
-		(double)fgv_hist_quantile_ns(&sched->wait, 990) / FGV_NS_PER_MS,
-		(unsigned long long)use->stalls);
+	fgv_log_of(level, &session->subject,
+		   "%s after %.3f s, %llu requests, %llu round trips, %llu launches; GPU %.3f s "
+		   "in %llu grants, %.3f ms overrun, waits p50 %.3f ms p99 %.3f "
+		   "ms, %llu stalls",
+		   how, (double)(fgv_now_ns() - session->started_ns) / FGV_NS_PER_SEC,
+		   (unsigned long long)last->requests, (unsigned long long)last->round_trips,
+		   (unsigned long long)last->launches, (double)sched->gpu_ns / FGV_NS_PER_SEC,
+		   (unsigned long long)sched->grants, (double)sched->overrun_ns / FGV_NS_PER_MS,
+		   (double)fgv_hist_quantile_ns(&sched->wait, 500) / FGV_NS_PER_MS,
+		   (double)fgv_hist_quantile_ns(&sched->wait, 990) / FGV_NS_PER_MS,
+		   (unsigned long long)use->stalls);
 }
 
 /* Takes a session off all books; @end: how its process has ended, NULL if it has not. */
@@ -311,6 +316,8 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
 	fgv_session_detach_parts(session, use);
+	if (!use->killed_for && *session->killed_for)
+		use->killed_for = session->killed_for;
 	fgv_session_unplace(session);
 	if (end)
 		tell_end(session, end, use);
@@ -365,7 +372,7 @@ void fgv_sessions_fini(struct fgv_sessions *sessions)
 		struct fgv_gpusched_stats use;
 		struct fgv_account last;
 
-		fgv_error("%s: process %d does not die", session->label, (int)session->pid);
+		fgv_error_of(&session->subject, "process %d does not die", (int)session->pid);
 		forget(sessions, session, NULL, &last, &use);
 		free(session);
 	}
@@ -413,8 +420,8 @@ void fgv_sessions_limit_threads(struct fgv_sessions *sessions, const struct fgv_
 	LIST_FOREACH(session, &sessions->list, link) {
 		if (session->vm == vm && vm->config->uid && !geteuid() &&
 		    prlimit(session->pid, RLIMIT_NPROC, &limit, NULL))
-			fgv_warning("%s: can't be given more threads: %s", session->label,
-				    strerror(errno));
+			fgv_warning_of(&session->subject, "can't be given more threads: %s",
+				       strerror(errno));
 	}
 }
 
@@ -470,7 +477,7 @@ void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const cha
 		if (session->number != number || session->is_killed)
 			continue;
 		session->is_killed = true;
-		fgv_error("%s: killed: %s", session->label, why);
+		snprintf(session->killed_for, sizeof(session->killed_for), "%s", why);
 		kill(session->pid, SIGKILL);
 	}
 }

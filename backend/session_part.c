@@ -27,13 +27,16 @@ static int attach_part(struct fgv_session *session, struct fgv_part *part,
 		       int fds[FGV_SETUP_GRANT_FDS])
 {
 	const struct fgv_share *share = part->share;
-	int ret = fgv_gpusched_attach_session(share->vgpu, session->label, &part->sched, fds);
+	struct fgv_log_subject subject = session->subject;
+	int ret;
 
+	subject.gpu = share->device->name;
+	ret = fgv_gpusched_attach_session(share->vgpu, &subject, &part->sched, fds);
 	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
 		int *own = &fds[3 * (i + 1)];
 
 		if (share->copying[i])
-			ret = fgv_gpusched_attach_session(share->copying[i], session->label,
+			ret = fgv_gpusched_attach_session(share->copying[i], &subject,
 							  &part->copying[i], own);
 		else
 			memcpy(own, fds, 3 * sizeof(int));

@@ -9,6 +9,7 @@
 #include "backend/guard/refusals.h"
 #include "backend/holding.h"
 #include "backend/session.h"
+#include "common/log.h"
 
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
@@ -40,6 +41,7 @@ struct fgv_session {
 	uint32_t guest_pid;
 	int control_fd; /* its end ends the process; -1: told already */
 	bool is_killed;
+	char killed_for[FGV_END_TEXT_MAX]; /* by the daemon, where no scheduler did it */
 	uint32_t number;
 	unsigned account;
 	uid_t uid;
@@ -47,7 +49,9 @@ struct fgv_session {
 	uint64_t ending_ns; /* not 0: since when its program has gone, or it was told to end */
 	bool is_late;	    /* and was killed as it did not end */
 	char program[FGV_NAME_MAX];
-	char label[LABEL_LEN]; /* begins its log lines */
+	char vm_name[FGV_NAME_MAX]; /* the configuration's may be replaced */
+	char label[LABEL_LEN];
+	struct fgv_log_subject subject; /* of its log lines, made of these three */
 };
 
 /* Its connection to the program: from now on the loop sees its end. 0 or a negative errno. */

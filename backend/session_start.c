@@ -217,7 +217,9 @@ static void hand_over_parts(const struct fgv_sessions *sessions, struct fgv_sess
 		ret = hand_over_part(sessions, session, i, grants);
 	if (!ret)
 		return;
-	fgv_error("%s: its other GPUs: %s", session->label, strerror(-ret));
+	snprintf(session->killed_for, sizeof(session->killed_for), "its other GPUs: %s",
+		 strerror(-ret));
+	session->is_killed = true;
 	kill(session->pid, SIGKILL);
 }
 
@@ -260,7 +262,8 @@ static void undo_start(struct fgv_session *session)
 
 static CUresult refuse_start(struct fgv_session *session, int error, char *text, size_t text_len)
 {
-	fgv_error("vm %s: can't start a session: %s", session->vm->config->name, strerror(-error));
+	fgv_error_of(FGV_LOG_VM(session->vm->config->name), "can't start a session: %s",
+		     strerror(-error));
 	snprintf(text, text_len, "the session can't be started: %s", strerror(-error));
 	undo_start(session);
 	return CUDA_ERROR_OPERATING_SYSTEM;
@@ -308,6 +311,32 @@ static bool may_start(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	return take_start(&rate, &vm->starts, who, text, text_len);
 }
 
+static void name_session(struct fgv_session *session)
+{
+	snprintf(session->vm_name, sizeof(session->vm_name), "%s", session->vm->config->name);
+	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
+		 session->number, session->vm_name, session->program);
+	session->subject = (struct fgv_log_subject){
+		.label = session->label,
+		.vm = session->vm_name,
+		.program = session->program,
+		.session = session->number,
+	};
+}
+
+static void log_start(struct fgv_session *session, const struct fgv_client *client)
+{
+	char place[32] = "";
+
+	if (session->part_count == 1)
+		session->subject.gpu = session->parts[0].share->device->name;
+	if (fgv_config_places(session->vm->config))
+		snprintf(place, sizeof(place), ", placed on GPU %u",
+			 session->parts[0].share->number);
+	fgv_info_of(&session->subject, "begins (process %d of user %u)%s, served by process %d",
+		    (int)client->pid, (unsigned)client->uid, place, (int)session->pid);
+}
+
 static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
 			      const struct fgv_client *client, char *text, size_t text_len)
 {
@@ -348,8 +377,7 @@ static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	session->guest_pid = client->guest_pid;
 	session->started_ns = fgv_now_ns();
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
-	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
-		 session->number, vm->config->name, session->program);
+	name_session(session);
 	session->connection.fd = -1;
 	ret = fgv_session_place(session, &client->need);
 	if (ret)
@@ -364,13 +392,7 @@ static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	if (sessions->journal)
 		fgv_journal_add(sessions->journal, session->pid);
 	fgv_session_watch_control(session);
-	if (fgv_config_places(vm->config))
-		fgv_info("%s (process %d of user %u), placed on GPU %u, served by process %d",
-			 session->label, (int)client->pid, (unsigned)client->uid,
-			 session->parts[0].share->number, (int)session->pid);
-	else
-		fgv_info("%s (process %d of user %u), served by process %d", session->label,
-			 (int)client->pid, (unsigned)client->uid, (int)session->pid);
+	log_start(session, client);
 	return CUDA_SUCCESS;
 }
 

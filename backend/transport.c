@@ -304,9 +304,10 @@ static void check_folder(const struct fgv_transport *transport)
 	struct stat folder;
 
 	if (copy && !stat(dirname(copy), &folder) && folder.st_mode & S_IXOTH)
-		fgv_warning("vm %s: every user of this host that gets to %s is in it, and its "
-			    "folder is open to all",
-			    transport->only->config->name, transport->path);
+		fgv_warning_of(FGV_LOG_VM(transport->only->config->name),
+			       "every user of this host that gets to %s is in it, and its folder "
+			       "is open to all",
+			       transport->path);
 	free(copy);
 }
 

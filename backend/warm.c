@@ -92,9 +92,9 @@ static void fail(struct fgv_warm_process *process, const char *what)
 		fgv_warm_plan_failed(&process->warm->plans[process->device],
 				     process->state == READY, now_ns - process->started_ns, now_ns);
 
-	fgv_warning("process %d, kept ready for %s, %s; the next one starts in %llu s",
-		    (int)process->pid, device_name(process), what,
-		    (unsigned long long)(pause_ns / FGV_NS_PER_SEC));
+	fgv_warning_of(FGV_LOG_GPU(device_name(process)),
+		       "process %d, kept ready for it, %s; the next one starts in %llu s",
+		       (int)process->pid, what, (unsigned long long)(pause_ns / FGV_NS_PER_SEC));
 	end(process);
 }
 
@@ -452,8 +452,8 @@ static void keep_one(struct fgv_warm *warm, unsigned device)
 	fgv_warm_plan_started(plan);
 	if (ret) {
 		fgv_warm_plan_failed(plan, false, 0, now_ns);
-		fgv_error("can't keep a process ready for %s: %s", warm->devices->list[device].name,
-			  strerror(-ret));
+		fgv_error_of(FGV_LOG_GPU(warm->devices->list[device].name),
+			     "can't keep a process ready for it: %s", strerror(-ret));
 		return;
 	}
 	process->is_watched = true;
@@ -548,8 +548,8 @@ void fgv_warm_fini(struct fgv_warm *warm)
 	struct fgv_warm_process *process;
 
 	while ((process = LIST_FIRST(&warm->list))) {
-		fgv_error("process %d, kept ready for %s, does not die", (int)process->pid,
-			  device_name(process));
+		fgv_error_of(FGV_LOG_GPU(device_name(process)),
+			     "process %d, kept ready for it, does not die", (int)process->pid);
 		forget(process);
 	}
 }

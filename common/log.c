@@ -1,6 +1,6 @@
 /*
- * The one place that writes log lines. State: the program's name, the level and
- * the descriptor, all set before threads start.
+ * The one place that writes log lines. State: the program's name, the level, the descriptor and the
+ * sink, all set before threads start; and the subject.
  */
 #include "common/log.h"
 
@@ -15,11 +15,16 @@
 #include <unistd.h>
 #include "common/util.h"
 
+/* Of a line without what begins it; the rest is cut off. */
+#define LINE_MAX_LEN 960
+
 static struct {
 	char name[64];
 	enum fgv_log_level level;
 	int fd;
 	bool has_time, has_priority; /* at the beginning of each line */
+	const struct fgv_log_subject *subject;
+	fgv_log_sink *sink;
 } logger = {.name = "fairgv", .level = FGV_LOG_INFO, .fd = STDERR_FILENO};
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -110,27 +115,59 @@ bool fgv_log_may(struct fgv_log_limit *limit, const char *what)
 	return true;
 }
 
-void fgv_log(enum fgv_log_level level, const char *format, ...)
+void fgv_log_set_subject(const struct fgv_log_subject *subject)
+{
+	/* Pairs with the load where a line is written: threads may be there. */
+	__atomic_store_n(&logger.subject, subject, __ATOMIC_RELEASE);
+}
+
+void fgv_log_set_sink(fgv_log_sink *sink)
+{
+	if (logger.has_priority)
+		logger.sink = sink;
+}
+
+static size_t add_label(const struct fgv_log_subject *subject, char *text, size_t len)
+{
+	size_t used;
+
+	if (!subject || (!subject->label && !subject->vm))
+		return 0;
+	used = (size_t)snprintf(text, len, "%s%s: ", subject->label ? "" : "vm ",
+				subject->label ? subject->label : subject->vm);
+	return used < len ? used : len - 1;
+}
+
+static void write_line(enum fgv_log_level level, const char *text)
+{
+	char line[LINE_MAX_LEN + 128];
+	size_t len = begin_line(level, line, sizeof(line));
+
+	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s: %s%s%s\n", logger.name,
+				level == FGV_LOG_INFO ? "" : level_names[level],
+				level == FGV_LOG_INFO ? "" : ": ", text);
+	while (write(logger.fd, line, len) < 0 && errno == EINTR)
+		continue;
+}
+
+void fgv_log_of(enum fgv_log_level level, const struct fgv_log_subject *subject, const char *format,
+		...)
 {
 	int saved_errno = errno;
-	char line[1024];
+	char text[LINE_MAX_LEN];
 	va_list args;
 	size_t len;
 
 	if (level > logger.level)
 		return;
-	len = begin_line(level, line, sizeof(line));
-	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s: %s", logger.name,
-				level == FGV_LOG_INFO ? "" : level_names[level]);
-	if (level != FGV_LOG_INFO)
-		len += (size_t)snprintf(line + len, sizeof(line) - len, ": ");
+	if (!subject)
+		subject = __atomic_load_n(&logger.subject, __ATOMIC_ACQUIRE);
+	len = add_label(subject, text, sizeof(text));
 	va_start(args, format);
-	vsnprintf(line + len, sizeof(line) - len - 1, format, args);
+	vsnprintf(text + len, sizeof(text) - len, format, args);
 	va_end(args);
-	fgv_log_flatten(line); /* some of it came from outside */
-	len = strlen(line);
-	line[len++] = '\n';
-	while (write(logger.fd, line, len) < 0 && errno == EINTR)
-		continue;
+	fgv_log_flatten(text); /* some of it came from outside */
+	if (!logger.sink || logger.sink(level, subject, text) < 0)
+		write_line(level, text);
 	errno = saved_errno;
 }

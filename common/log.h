@@ -1,6 +1,7 @@
 /*
  * Log lines to stderr: one line per event, "fairgv-backend: warning: text"; of a service with the
- * time before it, or for the journal its priority.
+ * time before it, or for the journal its priority. A line may be about a VM, a session or a GPU:
+ * then it begins with that, and a journal that takes fields gets them as such.
  * Any thread may log; a line is written with one write().
  *
  * fgv_log_init() is called once before the first line, by main(); a library
@@ -35,8 +36,37 @@ void fgv_log_be_service(void);
  */
 int fgv_log_move(void);
 
-void fgv_log(enum fgv_log_level level, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* What a line is about. What there is not is NULL or 0. */
+struct fgv_log_subject {
+	const char *label; /* begins the line; NULL: "vm", and its name */
+	const char *vm, *program, *gpu;
+	uint32_t session;
+};
+
+#define FGV_LOG_VM(name)  (&(const struct fgv_log_subject){.vm = (name)})
+#define FGV_LOG_GPU(name) (&(const struct fgv_log_subject){.label = (name), .gpu = (name)})
+
+/*
+ * For a process that serves one session: all its lines are about that, but for those that name
+ * something else. @subject stays.
+ */
+void fgv_log_set_subject(const struct fgv_log_subject *subject);
+
+/*
+ * Another place for the lines of a service, which takes them with their fields: @text is without
+ * the program's name. 0, or a negative errno, and then the line goes to stderr. From any thread.
+ */
+typedef int fgv_log_sink(enum fgv_log_level level, const struct fgv_log_subject *subject,
+			 const char *text);
+
+/* After fgv_log_be_service(); without effect where standard error does not lead to the journal. */
+void fgv_log_set_sink(fgv_log_sink *sink);
+
+/* @subject: or NULL. */
+void fgv_log_of(enum fgv_log_level level, const struct fgv_log_subject *subject, const char *format,
+		...) __attribute__((format(printf, 3, 4)));
+
+#define fgv_log(level, ...) fgv_log_of(level, NULL, __VA_ARGS__)
 
 /* Puts '?' for the control characters in @text, so that it is one line and no terminal obeys it. */
 void fgv_log_flatten(char *text);
@@ -62,5 +92,10 @@ bool fgv_log_may(struct fgv_log_limit *limit, const char *what);
 #define fgv_warning(...) fgv_log(FGV_LOG_WARNING, __VA_ARGS__)
 #define fgv_info(...)	 fgv_log(FGV_LOG_INFO, __VA_ARGS__)
 #define fgv_debug(...)	 fgv_log(FGV_LOG_DEBUG, __VA_ARGS__)
+
+#define fgv_error_of(subject, ...)   fgv_log_of(FGV_LOG_ERROR, subject, __VA_ARGS__)
+#define fgv_warning_of(subject, ...) fgv_log_of(FGV_LOG_WARNING, subject, __VA_ARGS__)
+#define fgv_info_of(subject, ...)    fgv_log_of(FGV_LOG_INFO, subject, __VA_ARGS__)
+#define fgv_debug_of(subject, ...)   fgv_log_of(FGV_LOG_DEBUG, subject, __VA_ARGS__)
 
 #endif

@@ -114,13 +114,13 @@ int fgv_herald_run(char **argv)
 	head = mmap(NULL, sizeof(*head), PROT_WRITE, MAP_SHARED, region_fd, 0);
 	ret = head == MAP_FAILED ? -errno : fgv_bell_init(&bell);
 	if (ret) {
-		fgv_error("vm %s: its herald can't begin: %s", argv[VM], strerror(-ret));
+		fgv_error_of(FGV_LOG_VM(argv[VM]), "its herald can't begin: %s", strerror(-ret));
 		return EXIT_FAILURE;
 	}
 	close(region_fd);
 	await_end(atoi(argv[CHANNEL]));
 	fgv_region_leave(head);
 	fgv_bell_ring(&bell, atoi(argv[BELL]));
-	fgv_warning("vm %s: the daemon has gone, and its guest has been told", argv[VM]);
+	fgv_warning_of(FGV_LOG_VM(argv[VM]), "the daemon has gone, and its guest has been told");
 	return EXIT_SUCCESS;
 }

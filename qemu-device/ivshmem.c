@@ -70,7 +70,7 @@ static void drop(struct qemu *qemu, const char *why)
 {
 	struct fgv_ivshmem_server *server = qemu->server;
 
-	fgv_info("vm %s: QEMU (process %d) %s", vm_name(server), (int)qemu->peer.pid, why);
+	fgv_info_of(FGV_LOG_VM(vm_name(server)), "QEMU (process %d) %s", (int)qemu->peer.pid, why);
 	fgv_slots_fini(&qemu->slots);
 	fgv_loop_remove(server->ivshmem->loop, &qemu->watch);
 	close(qemu->watch.fd);
@@ -131,9 +131,10 @@ static void greet_on(struct qemu *qemu)
 		return;
 	}
 	fgv_loop_change(server->ivshmem->loop, &qemu->watch, EPOLLIN | EPOLLRDHUP);
-	fgv_info("vm %s: QEMU (process %d of user %u) has a region of %llu MiB: windows: %u",
-		 vm_name(server), (int)qemu->peer.pid, (unsigned)qemu->peer.uid,
-		 (unsigned long long)qemu->region.len >> 20, qemu->region.windows);
+	fgv_info_of(FGV_LOG_VM(vm_name(server)),
+		    "QEMU (process %d of user %u) has a region of %llu MiB: windows: %u",
+		    (int)qemu->peer.pid, (unsigned)qemu->peer.uid,
+		    (unsigned long long)qemu->region.len >> 20, qemu->region.windows);
 }
 
 static void qemu_ready(struct fgv_watch *watch, uint32_t events)
@@ -264,7 +265,8 @@ static bool judge(struct fgv_ivshmem_server *server, int fd)
 
 static void pause_accepting(struct fgv_ivshmem_server *server, int error)
 {
-	fgv_error("vm %s: can't accept connections for now: %s", vm_name(server), strerror(error));
+	fgv_error_of(FGV_LOG_VM(vm_name(server)), "can't accept connections for now: %s",
+		     strerror(error));
 	server->accept_again_ns = fgv_now_ns() + ACCEPT_PAUSE_NS;
 	fgv_loop_change(server->ivshmem->loop, &server->watch, 0);
 }
@@ -428,9 +430,9 @@ static void processes_ended(struct fgv_ivshmem_server *server)
 		return;
 	fgv_slots_reaped(&qemu->slots);
 	if (fgv_herald_has_died(&qemu->herald))
-		fgv_warning("vm %s: its herald was killed: if this daemon is killed, nobody tells "
-			    "the guest",
-			    vm_name(server));
+		fgv_warning_of(FGV_LOG_VM(vm_name(server)),
+			       "its herald was killed: if this daemon is killed, nobody tells the "
+			       "guest");
 }
 
 void fgv_ivshmem_reaped(struct fgv_ivshmem *ivshmem)

@@ -117,8 +117,9 @@ static void take_vcpus(struct talk *talk, const json_t *list)
 		vcpus->count = (uint32_t)fgv_max_u64(vcpus->count, (uint64_t)index + 1);
 		known++;
 	}
-	fgv_info("vm %s: QEMU (process %d) has told its vCPUs' threads: %u", vm_name(talk->server),
-		 (int)talk->peer.pid, known);
+	fgv_info_of(FGV_LOG_VM(vm_name(talk->server)),
+		    "QEMU (process %d) has told its vCPUs' threads: %u", (int)talk->peer.pid,
+		    known);
 }
 
 /* The next step, after an answer. NULL, or what is wrong with it. */

@@ -37,8 +37,8 @@ static void complain(struct fgv_slots_entry *entry, const char *what, const char
 	snprintf(more, sizeof(more),
 		 "vm %s: refused and ignored requests of its guest:", vm_name(slots));
 	if (fgv_log_may(&slots->complaints, more))
-		fgv_warning("vm %s: %s of its guest, window %u: %s", vm_name(slots), what,
-			    entry->window, why);
+		fgv_warning_of(FGV_LOG_VM(vm_name(slots)), "%s of its guest, window %u: %s", what,
+			       entry->window, why);
 }
 
 /* --- Telling the guest ------------------------------------------------------- */
@@ -51,7 +51,8 @@ static void ring(struct fgv_slots *slots, uint32_t vector)
 	    fgv_bell_ring(scope->bell, scope->region->bells[FGV_REGION_GUEST][vector]))
 		return;
 	slots->blocked = true;
-	fgv_warning("vm %s: QEMU has made a doorbell block; it loses its region", vm_name(slots));
+	fgv_warning_of(FGV_LOG_VM(vm_name(slots)),
+		       "QEMU has made a doorbell block; it loses its region");
 	shutdown(scope->qemu_fd, SHUT_RDWR);
 }
 
@@ -292,8 +293,8 @@ static void finish_closing(struct fgv_slots_entry *entry)
 		return;
 	ret = fgv_region_clean(scope->region, entry->window);
 	if (ret) {
-		fgv_error("vm %s: window %u can't be cleaned: %s", vm_name(entry->slots),
-			  entry->window, strerror(-ret));
+		fgv_error_of(FGV_LOG_VM(vm_name(entry->slots)), "window %u can't be cleaned: %s",
+			     entry->window, strerror(-ret));
 		return;
 	}
 	entry->phase = FGV_PHASE_FREE;

@@ -41,6 +41,7 @@ struct softgpu_config {
 	unsigned workers;      /* threads that run blocks, 0: one per available processor */
 	uint64_t room_bytes;   /* that blocks may run in at once, 0: as many as are usual */
 	struct softgpu_engine engine; /* stays the caller's */
+	uint64_t long_kernel_ns;      /* one that runs for longer is logged, once; 0: 10 s */
 };
 
 CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu);

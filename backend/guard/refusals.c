@@ -67,10 +67,10 @@ static void tell(struct fgv_refusals *refusals, const struct seccomp_data *call)
 	if (kind.has_argument)
 		snprintf(command, sizeof(command), " arg%u == %#x", argument, kind.argument);
 	if (refusals->record)
-		fgv_info("%s: recorded: %s%s", refusals->label, name ? name : "unknown", command);
+		fgv_info_of(refusals->subject, "recorded: %s%s", name ? name : "unknown", command);
 	else
-		fgv_warning("%s: its process was refused system call %s (%d)%s", refusals->label,
-			    name ? name : "unknown", kind.number, command);
+		fgv_warning_of(refusals->subject, "its process was refused system call %s (%d)%s",
+			       name ? name : "unknown", kind.number, command);
 	free(name);
 }
 
@@ -113,9 +113,10 @@ static void call_ready(struct fgv_watch *watch, uint32_t events)
 	if (!(events & EPOLLIN)) {
 		fgv_refusals_fini(refusals);
 	} else if (!take_one(refusals)) {
-		fgv_warning("%s: its process was refused %llu system calls; it is not listened to "
-			    "any more",
-			    refusals->label, (unsigned long long)refusals->count);
+		fgv_warning_of(refusals->subject,
+			       "its process was refused %llu system calls; it is not listened to "
+			       "any more",
+			       (unsigned long long)refusals->count);
 		fgv_refusals_fini(refusals);
 	}
 }
@@ -125,14 +126,14 @@ void fgv_refusals_init(struct fgv_refusals *refusals)
 	*refusals = (struct fgv_refusals){.watch = {.fd = -1, .ready = call_ready}};
 }
 
-int fgv_refusals_listen(struct fgv_refusals *refusals, int loop, int listener, const char *label,
-			bool record)
+int fgv_refusals_listen(struct fgv_refusals *refusals, int loop, int listener,
+			const struct fgv_log_subject *subject, bool record)
 {
 	int ret;
 
 	refusals->watch.fd = listener;
 	refusals->loop = loop;
-	refusals->label = label;
+	refusals->subject = subject;
 	refusals->record = record;
 	ret = fgv_loop_add(loop, &refusals->watch, EPOLLIN);
 	if (ret) {

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "backend/loop.h"
+#include "common/log.h"
 
 /* Answers to one process; and kinds of calls of it that are told apart. */
 #define FGV_REFUSALS_MAX      256
@@ -30,7 +31,7 @@ struct fgv_refusals {
 	struct fgv_watch watch; /* the listener; first, so that its address is ours */
 	int loop;
 	bool record;
-	const char *label; /* begins its lines */
+	const struct fgv_log_subject *subject;
 	uint64_t count;
 	unsigned kind_count;
 	struct fgv_refusal_kind kinds[FGV_REFUSAL_KINDS_MAX];
@@ -39,9 +40,9 @@ struct fgv_refusals {
 /* Nobody's; fgv_refusals_fini() does nothing. */
 void fgv_refusals_init(struct fgv_refusals *refusals);
 
-/* Takes over @listener. @label stays. 0 or a negative errno, and then it is closed. */
-int fgv_refusals_listen(struct fgv_refusals *refusals, int loop, int listener, const char *label,
-			bool record);
+/* Takes over @listener. @subject stays. 0 or a negative errno, and then it is closed. */
+int fgv_refusals_listen(struct fgv_refusals *refusals, int loop, int listener,
+			const struct fgv_log_subject *subject, bool record);
 
 /* From now on the kernel answers by itself. May be called again. */
 void fgv_refusals_fini(struct fgv_refusals *refusals);

@@ -65,7 +65,8 @@ struct fgv_arbiter {
 static void condemn(struct fgv_arbiter_seat *seat, const char *why)
 {
 	seat->condemned = true;
-	fgv_error("%s: process %d is killed: %s", seat->arbiter->name, (int)seat->pid, why);
+	fgv_error_of(FGV_LOG_GPU(seat->arbiter->name), "process %d is killed: %s", (int)seat->pid,
+		     why);
 	if (seat->pid)
 		kill(seat->pid, SIGKILL);
 }

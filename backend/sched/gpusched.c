@@ -237,7 +237,8 @@ unlock:
 	return ret;
 }
 
-int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *label,
+int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu,
+				const struct fgv_log_subject *subject,
 				struct fgv_gpusched_session **out, int fds[3])
 {
 	struct fgv_gpusched_session *session = calloc(1, sizeof(*session));
@@ -248,7 +249,7 @@ int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *labe
 	session->vgpu = vgpu;
 	session->favour = FGV_GPUSCHED_NOBODY;
 	session->vcpu = FGV_GPUSCHED_NOBODY;
-	snprintf(session->label, sizeof(session->label), "%s", label);
+	session->subject = *subject;
 	ret = open_session(session);
 	if (ret)
 		goto free_session;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "common/log.h"
 #include "scheduler/sched.h"
 
 struct fgv_cosched;
@@ -69,9 +70,11 @@ uint32_t fgv_gpusched_priority(const struct fgv_gpusched_vgpu *vgpu);
 /*
  * Makes a session's grant and its two bells. *@fds gets the three descriptors in the order
  * of enum fgv_setup_fd, from FGV_SETUP_GRANT on; they stay the session's, and are good until
- * it has started. @label begins the log lines about it, and is copied.
+ * it has started. @subject, which is copied, is of the log lines about it; its texts
+ * stay.
  */
-int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu, const char *label,
+int fgv_gpusched_attach_session(struct fgv_gpusched_vgpu *vgpu,
+				const struct fgv_log_subject *subject,
 				struct fgv_gpusched_session **out, int fds[3]);
 
 /*

@@ -179,7 +179,7 @@ static bool hold(struct fgv_gpusched_session *session)
 
 	tighten(session);
 	if (hold->holder->hold(hold)) {
-		fgv_error("%s: can't be held any more", session->label);
+		fgv_error_of(&session->subject, "can't be held any more");
 		session->hold = NULL;
 		hold->holder->forget(hold);
 		fgv_store_ordered(&session->grant->is_holdable, 0);

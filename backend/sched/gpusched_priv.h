@@ -18,7 +18,6 @@
 #include "backend/sched/hold.h"
 #include "shmring/spin.h"
 
-#define FGV_GPUSCHED_LABEL_LEN 192
 #define FGV_GPUSCHED_NOBODY    (-1) /* no vCPU is to be favoured, or it is not known which */
 
 struct fgv_gpusched {
@@ -94,7 +93,7 @@ struct fgv_gpusched_session {
 	uint64_t slice_ns; /* or FGV_SCHED_NO_LIMIT */
 	uint64_t slice_from_ns;
 
-	char label[FGV_GPUSCHED_LABEL_LEN];
+	struct fgv_log_subject subject;
 };
 
 /*

@@ -145,7 +145,7 @@ void fgv_gpusched_condemn(struct fgv_gpusched_session *session, const char *why)
 	if (session->condemned)
 		return;
 	session->condemned = why;
-	fgv_debug("%s: is killed: %s", session->label, why);
+	fgv_debug_of(&session->subject, "is killed: %s", why);
 	if (session->pid)
 		kill(session->pid, SIGKILL);
 	if (session->state == SESSION_WAITING)
@@ -324,10 +324,12 @@ static void relieve(struct fgv_gpusched *gpusched, const struct fgv_sched_decisi
 	const struct fgv_policy *policy = fgv_sched_policy(gpusched->sched);
 	bool is_fair = policy == &fgv_policy_fair;
 
-	fgv_warning("%s: waits in vain for the GPU, of which %.3f s are owed to its VM: "
-		    "policy %s starves it%s",
-		    session->label, (double)d->owed_ns / FGV_NS_PER_SEC, policy->name,
-		    is_fair ? "" : ", fair takes over");
+	fgv_warning_of(
+		&session->subject,
+		"waits in vain for the GPU, of which %.3f s are owed to its VM: policy %s starves "
+		"it%s",
+		(double)d->owed_ns / FGV_NS_PER_SEC, policy->name,
+		is_fair ? "" : ", fair takes over");
 	if (!is_fair)
 		fgv_sched_set_policy(gpusched->sched, &fgv_policy_fair, now_ns);
 }

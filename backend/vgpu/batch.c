@@ -29,8 +29,7 @@ void fgv_batch_failed(struct fgv_session *session, CUresult status)
 	if (++session->batch.failures != FAILURES_MAX)
 		return;
 	session->batch.is_on = false;
-	fgv_debug(FGV_SESSION_FORMAT ": its launches go one by one: error %d",
-		  FGV_SESSION_ARGS(session), (int)status);
+	fgv_debug("its launches go one by one: error %d", (int)status);
 }
 
 /* --- Streams ----------------------------------------------------------------- */

@@ -25,8 +25,7 @@ struct loading {
 static void complain(struct fgv_session *session, const char *log)
 {
 	if (*log && session->complaints++ < FGV_COMPLAINTS_MAX)
-		fgv_warning(FGV_SESSION_FORMAT ": a module does not load: %s",
-			    FGV_SESSION_ARGS(session), log);
+		fgv_warning("a module does not load: %s", log);
 }
 
 static void tell(struct fgv_session *session, const struct loading *what, const char *log)

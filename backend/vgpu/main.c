@@ -172,6 +172,22 @@ static void show_title(const struct fgv_session *session)
 	setproctitle("%s", title);
 }
 
+/* All that this process logs from now on is about its session. */
+static void name_lines(struct fgv_session *session)
+{
+	const struct fgv_setup *setup = &session->setup;
+
+	snprintf(session->label, sizeof(session->label), "vm %s, program %s, session %u", setup->vm,
+		 setup->program, setup->session);
+	session->subject = (struct fgv_log_subject){
+		.label = session->label,
+		.vm = setup->vm,
+		.program = setup->program,
+		.session = setup->session,
+	};
+	fgv_log_set_subject(&session->subject);
+}
+
 /* Until the guest or the daemon goes, or some part of it is over: then all are. */
 static int run_all(struct fgv_session *session)
 {
@@ -187,19 +203,18 @@ static int serve(struct fgv_session *session, CUresult status)
 	struct fgv_device_info info;
 
 	show_title(session);
+	name_lines(session);
 	if (status == CUDA_SUCCESS)
 		status = advance(session, STAGES_OF_GPU, FGV_ARRAY_LEN(stages));
 	if (status != CUDA_SUCCESS) {
-		fgv_error(FGV_SESSION_FORMAT ": can't begin: %s", FGV_SESSION_ARGS(session),
-			  session->reason);
+		fgv_error("can't begin: %s", session->reason);
 		fgv_control_welcome(session, status, session->reason);
 		return EXIT_FAILURE;
 	}
 	fgv_daemon_serving();
 	if (fgv_control_welcome(session, CUDA_SUCCESS, device_name(session, &info)) == 0 &&
 	    fgv_parts_welcome(session) == 0 && run_all(session) < 0) {
-		fgv_error(FGV_SESSION_FORMAT ": ended: %s", FGV_SESSION_ARGS(session),
-			  session->reason);
+		fgv_error("ended: %s", session->reason);
 		fgv_control_end(session, session->reason);
 		return EXIT_FAILURE;
 	}

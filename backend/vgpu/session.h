@@ -28,6 +28,7 @@
 #include "backend/vgpu/stall.h"
 #include "backend/vgpu/vmem.h"
 #include "backend/vgpu/waits.h"
+#include "common/log.h"
 #include "shmring/lanes.h"
 
 /* Of all modules that a session has loaded. */
@@ -94,15 +95,13 @@ struct fgv_session {
 	CUresult deferred;
 	uint32_t control_seq; /* up to which the socket has been read */
 	uint32_t is_over;     /* atomic: the guest or the daemon has gone */
+	char label[2 * FGV_NAME_MAX + 64];
+	struct fgv_log_subject subject; /* of all log lines */
 	char reason[256];     /* why the guest's session was ended, or could not begin */
 	void *params[FGV_PARAMS_MAX + 1]; /* a part of a grid has one more */
 	/* The message in hand; what fgv_dispatch() gets is followed by a NUL. */
 	uint8_t message[FGV_MESSAGE_MAX + 1] __attribute__((aligned(16)));
 };
-
-/* What the program knows the session by, in a log line. */
-#define FGV_SESSION_FORMAT  "vm %s, program %s, session %u"
-#define FGV_SESSION_ARGS(s) (s)->setup.vm, (s)->setup.program, (s)->setup.session
 
 /* Adds to a counter of the account, which has no other writer. */
 static inline void fgv_account_add(uint64_t *counter, uint64_t n)

@@ -16,8 +16,7 @@ void fgv_slices_note_whole(struct fgv_session *session, const struct fgv_sliced 
 {
 	fgv_account_add(&session->account->left_whole, 1);
 	if (*why && session->slices.told++ < TOLD_MAX)
-		fgv_info(FGV_SESSION_FORMAT ": kernel %.100s is left whole: %s",
-			 FGV_SESSION_ARGS(session), sliced->name, why);
+		fgv_info("kernel %.100s is left whole: %s", sliced->name, why);
 }
 
 /* --- Images ---------------------------------------------------------------------- */

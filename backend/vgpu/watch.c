@@ -36,8 +36,7 @@ static void join_group(struct fgv_session *session)
 	if (fd < 0)
 		return;
 	if (write(fd, "0", 1) < 0)
-		fgv_warning(FGV_SESSION_FORMAT ": can't join its VM's control group: %s",
-			    FGV_SESSION_ARGS(session), strerror(errno));
+		fgv_warning("can't join its VM's control group: %s", strerror(errno));
 	close(fd);
 	session->fds[FGV_SETUP_CGROUP] = -1;
 }
@@ -57,7 +56,7 @@ static void *watch(void *arg)
 		_exit(EXIT_SUCCESS);
 	__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
 	poll(NULL, 0, GRACE_MS);
-	fgv_debug(FGV_SESSION_FORMAT ": does not stop, killed", FGV_SESSION_ARGS(session));
+	fgv_debug("does not stop, killed");
 	_exit(EXIT_SUCCESS);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/env.h"
+#include "common/util.h"
 #include "softgpu/device/internal.h"
 
 static CUresult start(struct softgpu *gpu)
@@ -31,6 +32,8 @@ static CUresult start(struct softgpu *gpu)
 	return fgv_queue_start(gpu);
 }
 
+#define LONG_KERNEL_NS (10 * FGV_NS_PER_SEC)
+
 CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu)
 {
 	struct softgpu *g = calloc(1, sizeof(*g));
@@ -39,6 +42,8 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	if (!g)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	g->config = *config;
+	if (!g->config.long_kernel_ns)
+		g->config.long_kernel_ns = LONG_KERNEL_NS;
 	g->completion_fd = -1;
 	g->workers_count = config->workers ? config->workers : fgv_env_processors();
 	if (g->workers_count > WORKERS_MAX)

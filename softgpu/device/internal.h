@@ -152,6 +152,7 @@ struct worker {
 	bool started;
 	struct block block;
 	struct room room;
+	unsigned turns; /* of its blocks, since it was started */
 };
 
 /* The kernel at hand. */
@@ -165,6 +166,9 @@ struct job {
 	int seats;	       /* atomic: blocks that may yet run beside those of the workers */
 	int stop;	       /* atomic: no more blocks */
 	int held;	       /* atomic, set under job_lock: workers stand still */
+	int is_long;	       /* atomic: it has been logged that it takes long */
+	uint64_t away_ns;      /* atomic: how long it has stood still */
+	uint64_t began_ns;
 	unsigned limit;	       /* workers that there is room for: those with a lower index */
 	unsigned wanted;       /* workers that may still join, under job_lock */
 	unsigned busy;	       /* workers at it, under job_lock */

@@ -13,6 +13,7 @@
 #include "softgpu/device/internal.h"
 
 #define PATIENCE_YIELDS 16
+#define TURNS_PER_LOOK	16 /* at the clock */
 
 /* Sets a worker's block up for a kernel. */
 static bool prepare(struct worker *worker, const struct job *job)
@@ -132,9 +133,12 @@ static bool start_next(struct worker *worker, struct job *job)
  */
 static void give_engine_away(struct softgpu *gpu)
 {
+	uint64_t since_ns = fgv_now_ns();
+
 	pthread_mutex_unlock(&gpu->job_lock);
 	fgv_engine_stand_still(&gpu->config.engine, &gpu->stop);
 	pthread_mutex_lock(&gpu->job_lock);
+	__atomic_fetch_add(&gpu->job.away_ns, fgv_now_ns() - since_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&gpu->job.held, 0, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&gpu->job_let_go);
 }
@@ -154,14 +158,29 @@ static bool is_held(const struct softgpu *gpu)
 	       fgv_engine_is_held(&gpu->config.engine);
 }
 
+/* Not a fault, but what somebody looks for who waits for it. The time held does not count. */
+static void tell_if_long(struct softgpu *gpu)
+{
+	uint64_t away_ns = __atomic_load_n(&gpu->job.away_ns, __ATOMIC_RELAXED);
+	uint64_t limit_ns = gpu->config.long_kernel_ns;
+
+	if (fgv_now_ns() - gpu->job.began_ns < limit_ns + away_ns ||
+	    __atomic_exchange_n(&gpu->job.is_long, 1, __ATOMIC_RELAXED))
+		return;
+	fgv_info("soft GPU: kernel %.100s has run for %.3g s, and goes on",
+		 gpu->job.launch->code->name, (double)limit_ns / FGV_NS_PER_SEC);
+}
+
 /*
  * Between two turns of blocks: stands still if this process is held. Whichever worker sees it
  * first tells the others; the executor, worker 0, speaks with the arbiter.
  */
-static void heed_hold(const struct worker *worker)
+static void between_turns(struct worker *worker)
 {
 	struct softgpu *gpu = worker->gpu;
 
+	if (++worker->turns % TURNS_PER_LOOK == 0)
+		tell_if_long(gpu);
 	if (!is_held(gpu))
 		return;
 	pthread_mutex_lock(&gpu->job_lock);
@@ -243,7 +262,7 @@ static void run_beside(struct worker *worker, struct job *job)
 
 	while (any && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
 		any = false;
-		heed_hold(worker);
+		between_turns(worker);
 		for (unsigned i = 0; i < used; i++)
 			any |= take_turn(seats[i], job);
 		if (used >= max || !is_tired(seats[used - 1], job))
@@ -268,21 +287,21 @@ static void run_blocks(struct worker *worker, struct job *job)
 	}
 	worker->block.alive = 0;
 	while (!__atomic_load_n(&job->stop, __ATOMIC_RELAXED) && take_turn(worker, job)) {
-		heed_hold(worker);
+		between_turns(worker);
 		if (worker->block.alive && is_tired(worker, job))
 			return run_beside(worker, job);
 	}
 }
 
 /* Each block has a worker's memory to itself, and the calling thread goes round. */
-static void take_turns(const struct worker *executor, struct worker *blocks, uint64_t count,
+static void take_turns(struct worker *executor, struct worker *blocks, uint64_t count,
 		       struct job *job)
 {
 	const struct code *code = job->launch->code;
 	uint64_t left = count;
 
 	while (left > 0 && !__atomic_load_n(&job->stop, __ATOMIC_RELAXED)) {
-		heed_hold(executor);
+		between_turns(executor);
 		for (uint64_t n = 0; n < count; n++) {
 			struct worker *each = &blocks[n];
 			CUresult result;
@@ -417,7 +436,13 @@ void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uin
 		     uint64_t number)
 {
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-	struct job job = {.launch = launch, .param = param, .number = number, .blocks = blocks};
+	struct job job = {
+		.launch = launch,
+		.param = param,
+		.number = number,
+		.blocks = blocks,
+		.began_ns = fgv_now_ns(),
+	};
 	uint64_t at_once;
 
 	/* It fits, as was seen when it was submitted. */

@@ -321,7 +321,7 @@ static pid_t session_process(const char *name)
 	char text[64];
 	const char *line, *at;
 
-	snprintf(text, sizeof(text), "program \"%s\" (process", name);
+	snprintf(text, sizeof(text), "program \"%s\": begins (process", name);
 	line = daemon_await_log(&server, text);
 	at = strstr(line, "served by process ");
 	ck_assert_ptr_nonnull(at);

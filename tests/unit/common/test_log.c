@@ -12,6 +12,7 @@
 #include "common/log.h"
 
 static int fd;
+static const struct fgv_log_subject own = {.label = "vm a, session 1", .vm = "a", .session = 1};
 
 static void setup(void)
 {
@@ -32,7 +33,7 @@ static void say_all(void)
 
 static void expect(const char *expected)
 {
-	char text[1024];
+	char text[4096];
 	regex_t regex;
 
 	text[pread(fd, text, sizeof(text) - 1, 0)] = '\0';
@@ -89,6 +90,34 @@ START_TEST(for_another_journal)
 }
 END_TEST
 
+/* A process of one session says so in all lines that name nothing else. */
+START_TEST(about_something)
+{
+	fgv_log_init("name");
+	fgv_error_of(FGV_LOG_VM("b"), "one %d", 1);
+	fgv_error("two");
+	fgv_log_set_subject(&own);
+	fgv_warning("three");
+	fgv_info_of(FGV_LOG_GPU("GPU 0"), "four");
+	expect("^name: error: vm b: one 1\nname: error: two\n"
+	       "name: warning: vm a, session 1: three\nname: GPU 0: four\n$");
+}
+END_TEST
+
+/* What is too long is cut, and is a line. */
+START_TEST(long_line)
+{
+	char text[4000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	fgv_log_init("name");
+	fgv_error_of(FGV_LOG_VM(text), "%s", text);
+	fgv_error_of(&own, "%s", text);
+	expect("^name: error: vm x{900,}\nname: error: vm a, session 1: x{900,}\n$");
+}
+END_TEST
+
 START_TEST(quiet)
 {
 	static const char *const chosen[] = {NULL, "warning"};
@@ -123,6 +152,8 @@ int main(void)
 	tcase_add_test(tests, of_a_service);
 	tcase_add_test(tests, for_the_journal);
 	tcase_add_test(tests, for_another_journal);
+	tcase_add_test(tests, about_something);
+	tcase_add_test(tests, long_line);
 	tcase_add_loop_test(tests, quiet, 0, 2);
 	tcase_add_test(tests, not_quiet);
 	suite_add_tcase(suite, tests);

@@ -181,7 +181,7 @@ START_TEST(open_use_close)
 	memset(qemu_guest_window(&guest, 1), 0x55, WINDOW_LEN);
 	qemu_guest_close(&guest, 1);
 	check_is_clean(1);
-	daemon_await_log(&server, "session 1: vm a, program \"matmul\" (process ");
+	daemon_await_log(&server, "session 1: vm a, program \"matmul\": begins (process ");
 	daemon_await_log(&server, "program \"matmul\": ended with status 0");
 	/* The same window again: daemon_session sees to it that it is clean. */
 	qemu_guest_open(&guest, 1, "p");

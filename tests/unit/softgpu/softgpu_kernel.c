@@ -3,12 +3,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#ifdef __SANITIZE_THREAD__
-#define BASE 0x7e9000000000ull /* one of the few places that ThreadSanitizer allows */
-#else
-#define BASE 0x200000000000ull
-#endif
-
 struct softgpu *gpu;
 struct softgpu_module *module;
 

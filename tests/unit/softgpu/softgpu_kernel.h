@@ -10,6 +10,12 @@
 
 #include "softgpu/softgpu.h"
 
+#ifdef __SANITIZE_THREAD__
+#define BASE 0x7e9000000000ull /* one of the few places that ThreadSanitizer allows */
+#else
+#define BASE 0x200000000000ull
+#endif
+
 #define HEAD ".version 9.0\n.target sm_75\n.address_size 64\n"
 
 /* Of the test that runs. */

@@ -2,9 +2,12 @@
  * softgpu/: what a hostile program can say of names, operands and its threads' memory, and what it
  * gets for it.
  */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/unit/softgpu/softgpu_kernel.h"
 
@@ -236,6 +239,86 @@ START_TEST(many_loops)
 }
 END_TEST
 
+/* --- Kernels that take long --------------------------------------------------------- */
+
+static const char spin_kernel[] = KERNEL("again: ld.volatile.global.u64 %rd5, [%rd2];\n"
+					 "setp.eq.u64 %p1, %rd5, 0; @%p1 bra again;\n");
+static int log_fd;
+
+/* A device that finds a kernel long at once, or after ten seconds; and what it logs. */
+static void make_device(uint64_t long_kernel_ns)
+{
+	struct softgpu_config config = {
+		.va_base = BASE,
+		.memory_bytes = 64 << 20,
+		.workers = 2,
+		.long_kernel_ns = long_kernel_ns,
+	};
+
+	log_fd = memfd_create("stderr", MFD_CLOEXEC);
+	ck_assert_int_ge(dup2(log_fd, STDERR_FILENO), 0);
+	ck_assert_int_eq(softgpu_create(&config, &gpu), CUDA_SUCCESS);
+}
+
+static unsigned lines_logged(void)
+{
+	char text[1024];
+	unsigned lines = 0;
+
+	text[pread(log_fd, text, sizeof(text) - 1, 0)] = '\0';
+	for (const char *at = text; (at = strstr(at, "kernel k has run for")); at++)
+		lines++;
+	return lines;
+}
+
+/* Starts a kernel of @blocks that spins until *@flag is set. */
+static void spin(struct softgpu_function *function, uint64_t *flag, uint32_t blocks)
+{
+	const uint32_t grid[3] = {blocks, 1, 1}, block[3] = {1, 1, 1};
+	uint64_t out = kernel_alloc(4096), in = (uintptr_t)flag;
+	void *args[] = {&out, &in};
+
+	ck_assert_int_eq(softgpu_launch(gpu, function, grid, block, 0, NULL, args), CUDA_SUCCESS);
+}
+
+/* Whichever worker has its blocks, the executor or another: once for each kernel. */
+START_TEST(long_kernel_is_logged_once)
+{
+	struct softgpu_function *function;
+	uint64_t *flag;
+
+	make_device(1);
+	function = kernel_load(spin_kernel);
+	flag = aligned_alloc(4096, 4096);
+	ck_assert_int_eq(softgpu_host_register(gpu, flag, 4096), CUDA_SUCCESS);
+	for (unsigned kernels = 1; kernels <= 3; kernels++) {
+		memset(flag, 0, 4096);
+		spin(function, flag, (uint32_t)kernels);
+		while (lines_logged() < kernels)
+			usleep(1000);
+		usleep(1000);
+		for (unsigned i = 0; i < kernels; i++)
+			__atomic_store_n(&flag[i], 1, __ATOMIC_SEQ_CST);
+		ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+		ck_assert_uint_eq(lines_logged(), kernels);
+	}
+	ck_assert_int_eq(softgpu_host_unregister(gpu, flag), CUDA_SUCCESS);
+	free(flag);
+	kernel_teardown();
+}
+END_TEST
+
+START_TEST(short_kernel_is_not_logged)
+{
+	uint64_t in = 1, out;
+
+	make_device(0);
+	ck_assert_int_eq(kernel_run(spin_kernel, 1, 1, &in, &out), CUDA_SUCCESS);
+	ck_assert_uint_eq(lines_logged(), 0);
+	kernel_teardown();
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("softgpu_limits");
@@ -252,6 +335,11 @@ static Suite *suite(void)
 	tcase_add_test(t, room_for_all_blocks);
 	tcase_add_test(t, same_target);
 	tcase_add_test(t, many_loops);
+	suite_add_tcase(s, t);
+	t = tcase_create("long");
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, long_kernel_is_logged_once);
+	tcase_add_test(t, short_kernel_is_not_logged);
 	suite_add_tcase(s, t);
 	return s;
 }

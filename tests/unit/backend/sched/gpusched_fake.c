@@ -73,7 +73,8 @@ void fake_attach(struct fake *fake, struct fgv_gpusched_vgpu *vgpu)
 	int fds[3];
 
 	*fake = (struct fake){0};
-	ck_assert_int_eq(fgv_gpusched_attach_session(vgpu, "session", &fake->session, fds), 0);
+	ck_assert_int_eq(fgv_gpusched_attach_session(vgpu, FGV_LOG_VM("vm"), &fake->session, fds),
+			 0);
 	fake->grant =
 		mmap(NULL, sizeof(*fake->grant), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	ck_assert(fake->grant != MAP_FAILED);

@@ -180,7 +180,7 @@ START_TEST(took_a_grant_before_it_started)
 	siginfo_t end;
 	int fds[3];
 
-	ck_assert_int_eq(fgv_gpusched_attach_session(vgpus[0], "session", &session, fds), 0);
+	ck_assert_int_eq(fgv_gpusched_attach_session(vgpus[0], FGV_LOG_VM("vm"), &session, fds), 0);
 	grant = mmap(NULL, sizeof(*grant), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	ck_assert(grant != MAP_FAILED);
 	ck_assert(fgv_grant_move(grant, 0, FGV_GRANT_BUSY));

@@ -174,7 +174,8 @@ START_TEST(refusals_are_counted_and_bounded)
 	pid_t pid = start_refused(false, &listener);
 
 	fgv_refusals_init(&refusals);
-	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, "test", false), 0);
+	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, FGV_LOG_VM("test"), false),
+			 0);
 	await_end(loop, pid);
 	ck_assert_uint_eq(refusals.count, FGV_REFUSALS_MAX);
 	ck_assert_uint_eq(refusals.kind_count, 1);
@@ -192,7 +193,8 @@ START_TEST(recording_lets_calls_through)
 	pid_t pid = start_refused(true, &listener);
 
 	fgv_refusals_init(&refusals);
-	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, "test", true), 0);
+	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, FGV_LOG_VM("test"), true),
+			 0);
 	await_end(loop, pid);
 	ck_assert_uint_eq(refusals.count, CALLS + 1);
 	ck_assert_uint_eq(refusals.kind_count, 2);
