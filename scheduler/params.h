@@ -6,6 +6,7 @@
 #ifndef FGV_SCHEDULER_PARAMS_H
 #define FGV_SCHEDULER_PARAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FGV_SCHED_WEIGHT_MAX	      1000000u
@@ -51,6 +52,8 @@ struct fgv_sched_params {
 	uint64_t first_tag;		/* where virtual time begins */
 	uint64_t share_window_ns;	/* over which limits hold */
 	uint64_t blocking_ns;		/* until a grant that is asked back has come back */
+	uint32_t units; /* groups of multiprocessors, for policies that divide them; or 0 */
+	bool lends;	/* those that their owners don't use, to others */
 };
 
 void fgv_sched_params_init(struct fgv_sched_params *params);

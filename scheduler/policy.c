@@ -7,7 +7,7 @@
 const struct fgv_policy *const fgv_policies[] = {
 	&fgv_policy_fair,      &fgv_policy_credit_poll, &fgv_policy_credit_hs,
 	&fgv_policy_strict_co, &fgv_policy_none,	&fgv_policy_gemini,
-	&fgv_policy_fikit,     NULL,
+	&fgv_policy_fikit,     &fgv_policy_smguard,	NULL,
 };
 
 const struct fgv_policy *fgv_policy_find(const char *name)

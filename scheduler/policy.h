@@ -11,8 +11,8 @@
  *
  * A policy sees vGPUs. The sessions inside one share equally, which is the core's doing.
  *
- * Shapes that the table leaves room for: several grants at once (max_grants; spatial
- * sharing puts its share of the multiprocessors beside slice_ns in struct fgv_policy_grant),
+ * Shapes that the table leaves room for: several grants at once (max_grants; the units of
+ * struct fgv_policy_grant say on which multiprocessors, set_units who has reserved some),
  * quotas that change with the load (grant), requests and limits (set_shares; pick may answer
  * NULL while somebody waits, and ready_ns says when to ask again), strict priority with gap
  * filling (set_priority, advise, and leave_ns when the urgent one wakes). Placement on several GPUs
@@ -44,6 +44,8 @@ struct fgv_policy_vgpu {
 	_Alignas(8) unsigned char own[FGV_POLICY_VGPU_BYTES]; /* zero before attach */
 	struct fgv_sched_advice advice;			      /* the last that a session gave */
 	uint32_t taken_ns; /* a grant asked back comes back within this, whatever runs */
+	uint32_t units;	   /* reserved of params->units; nothing, under most policies */
+	uint32_t units_limit; /* 0: all */
 };
 
 /* One GPU's scheduler as a policy sees it; @state is the policy's, zero before init. */
@@ -67,6 +69,9 @@ struct fgv_policy_grant {
 	 */
 	uint64_t ahead_ns;
 	bool must_fit;
+
+	/* A set of params->units: the multiprocessors that it is for. 0: the whole GPU. */
+	uint64_t units;
 };
 
 /* The tags of a vGPU under a policy that has such; for tests, figures and statistics. */
@@ -244,6 +249,21 @@ struct fgv_policy {
 	int (*set_priority)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old,
 			    uint64_t now_ns);
 
+	/*
+	 * vgpu, which is idle, is to have so many of params->units reserved, and @limit at most;
+	 * they are in it afterwards. A negative errno leaves them as they were. Left out: the policy
+	 * divides no multiprocessors.
+	 */
+	int (*set_units)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t units,
+			 uint32_t limit);
+
+	/*
+	 * Which it may have when nothing is lent, and which it has now. Left out, as is set_units:
+	 * all, as none are told from others (0).
+	 */
+	uint64_t (*units)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu);
+	uint64_t (*held)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu);
+
 	/* The vGPU's tags, or false. Left out: there are none. */
 	bool (*tags)(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		     struct fgv_policy_tags *tags);
@@ -252,6 +272,7 @@ struct fgv_policy {
 extern const struct fgv_policy fgv_policy_fair;
 extern const struct fgv_policy fgv_policy_gemini;
 extern const struct fgv_policy fgv_policy_fikit;
+extern const struct fgv_policy fgv_policy_smguard;
 extern const struct fgv_policy fgv_policy_credit_poll;
 extern const struct fgv_policy fgv_policy_credit_hs;
 extern const struct fgv_policy fgv_policy_strict_co;

@@ -330,6 +330,38 @@ uint32_t fgv_sched_vgpu_priority(const struct fgv_sched_vgpu *vgpu)
 	return vgpu->pub.priority;
 }
 
+int fgv_sched_set_units(struct fgv_sched_vgpu *vgpu, uint32_t units, uint32_t limit)
+{
+	struct fgv_sched *sched = vgpu->sched;
+	uint32_t most = limit != 0 ? limit : sched->params.units;
+	int err;
+
+	if (sched->policy->set_units == NULL)
+		return units != 0 || limit != 0 ? -EOPNOTSUPP : 0;
+	if (units != 0 && !sched->params.lends && sched->load.sessions > 0)
+		return -EBUSY;
+	err = sched->policy->set_units(&sched->gpu, &vgpu->pub, units, most);
+	if (err != 0)
+		return err;
+	vgpu->pub.units = units;
+	vgpu->pub.units_limit = most;
+	return 0;
+}
+
+uint64_t fgv_sched_units(const struct fgv_sched_vgpu *vgpu)
+{
+	const struct fgv_sched *sched = vgpu->sched;
+
+	return sched->policy->units != NULL ? sched->policy->units(&sched->gpu, &vgpu->pub) : 0;
+}
+
+uint64_t fgv_sched_held_units(const struct fgv_sched_vgpu *vgpu)
+{
+	const struct fgv_sched *sched = vgpu->sched;
+
+	return sched->policy->held != NULL ? sched->policy->held(&sched->gpu, &vgpu->pub) : 0;
+}
+
 void fgv_sched_set_taken(struct fgv_sched_vgpu *vgpu, uint64_t taken_ns)
 {
 	vgpu->pub.taken_ns = (uint32_t)fgv_min_u64(taken_ns, UINT32_MAX);

@@ -82,6 +82,16 @@ int fgv_sched_set_shares(struct fgv_sched_vgpu *vgpu, const struct fgv_sched_sha
 int fgv_sched_set_priority(struct fgv_sched_vgpu *vgpu, uint32_t priority, uint64_t now_ns);
 uint32_t fgv_sched_vgpu_priority(const struct fgv_sched_vgpu *vgpu);
 
+/*
+ * Reserves @units of params.units for @vgpu, and lets it have @limit at most (0: all). -EBUSY: it is
+ * active, or nothing is lent, and sessions count on what this would take; -EINVAL: more than the
+ * limit; -ENOSPC: so many are not left; -EOPNOTSUPP: the policy divides no multiprocessors.
+ */
+int fgv_sched_set_units(struct fgv_sched_vgpu *vgpu, uint32_t units, uint32_t limit);
+/* The set that it has when nothing is lent, and that it has now; 0: none are told from others. */
+uint64_t fgv_sched_units(const struct fgv_sched_vgpu *vgpu);
+uint64_t fgv_sched_held_units(const struct fgv_sched_vgpu *vgpu);
+
 /* A grant of @vgpu that is asked back comes back within @taken_ns; at first nobody knows. */
 void fgv_sched_set_taken(struct fgv_sched_vgpu *vgpu, uint64_t taken_ns);
 
@@ -179,6 +189,7 @@ struct fgv_sched_decision {
 	uint64_t slice_ns;		   /* GRANT, LIMIT */
 	uint64_t ahead_ns;		   /* GRANT; see struct fgv_policy_grant, as for must_fit */
 	bool must_fit;
+	uint64_t units;			   /* GRANT; likewise */
 	uint64_t owed_ns;		   /* STARVED */
 	bool cosched;			   /* GRANT, AWAKE */
 	int32_t vcpu; /* with cosched: the last vCPU that waited; -1: unknown */

@@ -373,6 +373,7 @@ static bool decide_grant(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 		.slice_ns = session->slice_ns,
 		.ahead_ns = grant.ahead_ns,
 		.must_fit = grant.must_fit && session->slice_ns != FGV_SCHED_NO_LIMIT,
+		.units = grant.units,
 		.cosched = cosched(session),
 		.vcpu = session->vcpu,
 	};
