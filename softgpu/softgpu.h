@@ -47,6 +47,12 @@ struct softgpu_config {
 CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gpu);
 void softgpu_destroy(struct softgpu *gpu);
 
+/*
+ * Kernels that begin from now on run on the multiprocessors of @set alone, of the lowest 64; 0: on
+ * all. Those that the device does not have are left out.
+ */
+void softgpu_set_units(struct softgpu *gpu, uint64_t set);
+
 const char *softgpu_name(const struct softgpu *gpu);
 /* CUDA_ERROR_INVALID_VALUE for an attribute that the soft GPU does not know. */
 CUresult softgpu_attribute(const struct softgpu *gpu, CUdevice_attribute attribute, int *value);

@@ -163,6 +163,7 @@ struct job {
 	uint64_t blocks;
 	struct room_need need; /* of a block */
 	uint64_t next;	       /* atomic: block to take */
+	uint64_t units;	       /* the multiprocessors of the workers, in order; 0: all */
 	int seats;	       /* atomic: blocks that may yet run beside those of the workers */
 	int stop;	       /* atomic: no more blocks */
 	int held;	       /* atomic, set under job_lock: workers stand still */
@@ -195,6 +196,7 @@ struct softgpu {
 	struct textures textures;
 	struct softgpu_system system;
 	unsigned workers_count; /* the executor is worker 0 */
+	uint64_t units; /* atomic: multiprocessors that kernels run on; 0: all */
 	struct worker *workers;
 	struct fgv_budget programs; /* host memory of all that are loaded */
 	uint64_t room_max;  /* bytes that blocks may run in at once */
@@ -292,6 +294,8 @@ void fgv_choice_free(struct choice *choice);
 bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 CUresult fgv_workers_start(struct softgpu *gpu);
 void fgv_workers_stop(struct softgpu *gpu);
+/* Multiprocessors that kernels run on. */
+unsigned fgv_workers_at_once(const struct softgpu *gpu);
 /* Runs a kernel to its end on the calling thread and the workers. */
 void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uint8_t *param,
 		     uint64_t number);

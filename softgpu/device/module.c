@@ -247,12 +247,13 @@ static bool has_room(const struct softgpu *gpu, const struct code *code, const u
 	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	int per_processor = 0, threads_each = 0;
+	unsigned processors = fgv_workers_at_once(gpu);
 	struct room_need need;
 
 	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &per_processor);
 	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &threads_each);
-	return blocks <= (uint64_t)per_processor * gpu->workers_count &&
-	       blocks * threads <= (uint64_t)threads_each * gpu->workers_count &&
+	return blocks <= (uint64_t)per_processor * processors &&
+	       blocks * threads <= (uint64_t)threads_each * processors &&
 	       fgv_room_need(code, (uint32_t)threads, dynamic_bytes, gpu->room_max / blocks, &need);
 }
 

@@ -15,6 +15,35 @@
 #define PATIENCE_YIELDS 16
 #define TURNS_PER_LOOK	16 /* at the clock */
 
+static unsigned count_units(const struct softgpu *gpu, uint64_t units)
+{
+	return units ? (unsigned)__builtin_popcountll(units) : gpu->workers_count;
+}
+
+unsigned fgv_workers_at_once(const struct softgpu *gpu)
+{
+	return count_units(gpu, __atomic_load_n(&gpu->units, __ATOMIC_RELAXED));
+}
+
+void softgpu_set_units(struct softgpu *gpu, uint64_t set)
+{
+	if (gpu->workers_count < 64)
+		set &= (UINT64_C(1) << gpu->workers_count) - 1;
+	__atomic_store_n(&gpu->units, set, __ATOMIC_RELAXED);
+}
+
+/* The multiprocessor that a worker is in this job. */
+static unsigned unit_of(const struct job *job, unsigned index)
+{
+	uint64_t units = job->units;
+
+	if (!units)
+		return index;
+	while (index-- > 0)
+		units &= units - 1;
+	return (unsigned)__builtin_ctzll(units);
+}
+
 /* Sets a worker's block up for a kernel. */
 static bool prepare(struct worker *worker, const struct job *job)
 {
@@ -35,7 +64,7 @@ static bool prepare(struct worker *worker, const struct job *job)
 	b->reserved_bytes = job->need.reserved_bytes;
 	b->param_bytes = code->param_bytes;
 	b->param = job->param;
-	b->worker = worker->index;
+	b->worker = unit_of(job, worker->index);
 	b->workers = worker->gpu->workers_count;
 	b->grid_id = job->number;
 	b->workspace = launch->workspace;
@@ -324,7 +353,7 @@ static void run_together(struct softgpu *gpu, struct job *job)
 
 	for (uint64_t n = 0; ready && n < job->blocks; n++) {
 		blocks[n].gpu = gpu;
-		blocks[n].index = (unsigned)(n % gpu->workers_count);
+		blocks[n].index = (unsigned)(n % count_units(gpu, job->units));
 		ready = prepare(&blocks[n], job);
 		if (ready) {
 			place(&blocks[n].block, n);
@@ -436,11 +465,13 @@ void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uin
 		     uint64_t number)
 {
 	uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+	uint64_t units = __atomic_load_n(&gpu->units, __ATOMIC_RELAXED);
 	struct job job = {
 		.launch = launch,
 		.param = param,
 		.number = number,
 		.blocks = blocks,
+		.units = units,
 		.began_ns = fgv_now_ns(),
 	};
 	uint64_t at_once;
@@ -450,7 +481,7 @@ void fgv_workers_run(struct softgpu *gpu, const struct launch *launch, const uin
 		      launch->workspace ? gpu->room_max / blocks : gpu->room_max, &job.need);
 	if (launch->workspace)
 		return run_cooperative(gpu, &job);
-	at_once = fgv_min_u64(gpu->workers_count, gpu->room_max / fgv_room_bytes(&job.need));
+	at_once = fgv_min_u64(count_units(gpu, units), gpu->room_max / fgv_room_bytes(&job.need));
 	job.limit = (unsigned)at_once;
 	make_room(gpu, &job, at_once);
 	publish(gpu, &job, (unsigned)fgv_min_u64(blocks, at_once) - 1);

@@ -412,6 +412,43 @@ START_TEST(attributes)
 }
 END_TEST
 
+/* A bit for each multiprocessor that a kernel of 64 blocks ran on. */
+static uint32_t sms_of_kernel(struct softgpu_function *f, uint64_t address)
+{
+	void *args[] = {&address};
+	uint32_t out = 0;
+
+	softgpu_fill(gpu, address, 0, 0, 4, 1, 1, NULL);
+	ck_assert_int_eq(kernel_launch(f, 64, 32, 0, args), CUDA_SUCCESS);
+	softgpu_copy_dtoh(gpu, &out, address, sizeof(out), NULL);
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+	return out;
+}
+
+START_TEST(kernels_run_on_the_multiprocessors_of_the_set)
+{
+	static const char text[] = HEAD
+		".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<5>; .reg .b64 %rd<2>;\n"
+		"ld.param.u64 %rd1, [out]; mov.u32 %r1, %smid; mov.u32 %r2, 1;\n"
+		"shl.b32 %r3, %r2, %r1; red.global.or.b32 [%rd1], %r3; ret; }\n";
+	struct softgpu_function *f = kernel_load(text);
+	uint64_t address = kernel_alloc(4);
+	int value = 0;
+
+	for (uint32_t set = 1; set <= 2; set++) {
+		softgpu_set_units(gpu, set);
+		ck_assert_uint_eq(sms_of_kernel(f, address), set);
+	}
+	/* Those that are not there do not count. */
+	softgpu_set_units(gpu, 0xfffffffe);
+	ck_assert_uint_eq(sms_of_kernel(f, address), 2);
+	softgpu_attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &value);
+	ck_assert_int_eq(value, 2);
+	softgpu_set_units(gpu, 0);
+	ck_assert_uint_eq(sms_of_kernel(f, address) & ~3u, 0);
+}
+END_TEST
+
 /* More than there is of the cache is all that there is. */
 START_TEST(persisting_limit)
 {
@@ -454,6 +491,7 @@ int main(void)
 	tcase_add_test(device, copies_run_beside_kernels);
 	tcase_add_test(device, destroy_while_running);
 	tcase_add_test(device, attributes);
+	tcase_add_test(device, kernels_run_on_the_multiprocessors_of_the_set);
 	tcase_add_test(device, persisting_limit);
 	suite_add_tcase(s, device);
 	return kernel_run_suite(s);
