@@ -34,6 +34,7 @@ struct probe {
 	char why[256];
 	char places[FGV_GPU_DEVICES_MAX][32];
 	bool reaches_host[FGV_GPU_DEVICES_MAX];
+	struct fgv_units units[FGV_GPU_DEVICES_MAX];
 	struct fgv_device_info infos[FGV_GPU_DEVICES_MAX]; /* zero: the device does not open */
 };
 
@@ -55,6 +56,7 @@ static void probe_cuda_device(struct probe *probe, int ordinal)
 
 	probe_device(&fgv_gpu_cuda, &config, &probe->infos[ordinal]);
 	fgv_gpu_cuda.place(ordinal, probe->places[ordinal], sizeof(probe->places[ordinal]));
+	fgv_gpu_cuda.divide(ordinal, &probe->units[ordinal]);
 	probe->reaches_host[ordinal] = fgv_cuda_reaches_host(ordinal);
 }
 
@@ -87,9 +89,11 @@ static void probe_soft(struct probe *probe, const struct fgv_config *wanted)
 		const struct fgv_gpu_config config = {
 			.ordinal = (int)i,
 			.soft_memory_bytes = wanted->soft_memory_bytes,
+			.soft_is_divided = wanted->policy->set_units != NULL,
 		};
 
 		probe_device(&fgv_gpu_soft, &config, &probe->infos[i]);
+		fgv_gpu_soft.divide((int)i, &probe->units[i]);
 	}
 }
 
@@ -173,6 +177,7 @@ static void add_cuda(struct fgv_devices *devices, const struct probe *probe, uns
 	*device = (struct fgv_device){
 		.ordinal = ordinal,
 		.reaches_host = probe->reaches_host[ordinal],
+		.units = probe->units[ordinal],
 		.info = probe->infos[ordinal],
 	};
 	if (*probe->infos[ordinal].name)
@@ -212,6 +217,7 @@ static void add_soft_devices(struct fgv_devices *devices, const struct probe *pr
 			.soft = true,
 			.ordinal = i,
 			.info = probe->infos[i],
+			.units = probe->units[i],
 			.driver = PACKAGE_VERSION,
 		};
 		snprintf(device->name, sizeof(device->name), "soft GPU %u (runs on the processor)",
@@ -289,6 +295,30 @@ int fgv_devices_check_memory(const struct fgv_devices *devices, const struct fgv
 	return ret;
 }
 
+/* Contexts of their own take turns on an NVIDIA GPU, whatever multiprocessors they are for. */
+static int check_runs_at_once(const struct fgv_device *device, const struct fgv_config *config,
+			      char *why, size_t why_len)
+{
+	if (!config->policy->set_units || device->soft || config->context == FGV_CONTEXT_MPS)
+		return 0;
+	return fgv_config_refuse(config, "policy", why, why_len,
+				 "divides NVIDIA's GPUs only with context = \"mps\"");
+}
+
+int fgv_devices_check_units(const struct fgv_devices *devices, const struct fgv_config *config,
+			    char *why, size_t why_len)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < devices->count && !ret; i++) {
+		ret = check_runs_at_once(&devices->list[i], config, why, why_len);
+		if (!ret)
+			ret = fgv_config_check_units(config, i, &devices->list[i].units, why,
+						     why_len);
+	}
+	return ret;
+}
+
 int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *config, char *why,
 		     size_t why_len, char *choice, size_t choice_len)
 {
@@ -312,6 +342,8 @@ int fgv_devices_init(struct fgv_devices *devices, const struct fgv_config *confi
 	}
 	if (!ret)
 		ret = fgv_devices_check_memory(devices, config, why, why_len);
+	if (!ret)
+		ret = fgv_devices_check_units(devices, config, why, why_len);
 	if (!ret) {
 		ret = check_reach(devices, config, text, sizeof(text));
 		if (ret)
@@ -354,20 +386,27 @@ static int start_copying(struct fgv_device *device, const struct fgv_gpusched_co
 	int ret = 0;
 
 	copying.cosched = NULL;
+	/* Multiprocessors have nothing to do with it. */
+	if (sched->policy->set_units)
+		copying.policy = &fgv_policy_fair;
 	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++)
 		ret = fgv_gpusched_create(&device->copying[i], &copying);
 	return ret;
 }
 
-static int start_device(struct fgv_device *device, const struct fgv_gpusched_config *sched,
+static int start_device(struct fgv_device *device, const struct fgv_gpusched_config *all,
 			bool engines)
 {
-	int ret = fgv_gpusched_create(&device->sched, sched);
+	struct fgv_gpusched_config sched = *all;
+	int ret;
 
+	sched.params.units = device->units.units;
+	sched.params.lends = device->units.lends;
+	ret = fgv_gpusched_create(&device->sched, &sched);
 	if (!ret && engines)
-		ret = start_copying(device, sched);
+		ret = start_copying(device, &sched);
 	if (!ret && device->soft)
-		ret = fgv_arbiter_create(&device->arbiter, device->name, sched->hang_ns);
+		ret = fgv_arbiter_create(&device->arbiter, device->name, sched.hang_ns);
 	return ret;
 }
 

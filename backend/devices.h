@@ -23,6 +23,7 @@ struct fgv_device {
 	char name[256];
 	char place[32];		/* on the PCI bus, of a CUDA device */
 	uint64_t context_bytes; /* that a context takes of its memory, as measured; 0: not yet */
+	struct fgv_units units; /* under a policy that divides its multiprocessors */
 	bool reaches_host;	/* all memory of the processes that use it */
 	struct fgv_device_info info; /* as sessions get it, but for what depends on their VM */
 	char driver[80];	     /* the version of the host's driver */
@@ -60,6 +61,10 @@ void fgv_devices_stop(struct fgv_devices *devices);
  */
 int fgv_devices_check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
 			     char *why, size_t why_len);
+
+/* Whether a policy that divides GPUs can do so as the VMs want, as fgv_config_check_units(). */
+int fgv_devices_check_units(const struct fgv_devices *devices, const struct fgv_config *config,
+			    char *why, size_t why_len);
 
 /* Whether they stand in for a GPU that was not found. */
 static inline bool fgv_devices_are_substitutes(const struct fgv_devices *devices)

@@ -117,7 +117,9 @@ static int check_devices(const struct fgv_live *live, const struct fgv_config *n
 	const struct fgv_devices *devices = live->parts.devices;
 	int ret = fgv_config_check_devices(next, devices->count, why, why_len);
 
-	return ret ? ret : fgv_devices_check_memory(devices, next, why, why_len);
+	if (!ret)
+		ret = fgv_devices_check_memory(devices, next, why, why_len);
+	return ret ? ret : fgv_devices_check_units(devices, next, why, why_len);
 }
 
 /* What of the VMs that run the plan asks about, in the configuration's order: for free(). */

@@ -46,6 +46,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 	bool pays = sessions->config->context_memory;
 	const struct fgv_config_vm *vm = session->vm->config;
 	uint64_t soft_bytes = soft_bytes_of(sessions, session);
+	uint64_t units = fgv_gpusched_units(part->share->vgpu, NULL);
 
 	*setup = (struct fgv_setup){
 		.session = session->number,
@@ -73,6 +74,8 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.slicing = vm->slicing == FGV_SLICING_AS_ALL ? sessions->config->slicing
 							     : vm->slicing,
 		.slice_blocks = sessions->config->slice_blocks,
+		.units = units,
+		.sms = (uint32_t)__builtin_popcountll(units) * part->share->device->units.each,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

@@ -62,6 +62,16 @@ static void detach(struct fgv_share *share)
 		fgv_gpusched_detach_vgpu(share->vgpu);
 }
 
+/* Its multiprocessors, under a policy that divides them. */
+static int reserve(struct fgv_share *share, const struct fgv_config_vm *config)
+{
+	uint32_t units = 0, limit = 0;
+
+	if (share->device->units.units)
+		fgv_config_vm_units(config, &share->device->units, &units, &limit);
+	return fgv_gpusched_set_units(share->vgpu, units, limit);
+}
+
 /* Its place on the device, of each engine that is granted by itself. */
 static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 {
@@ -76,6 +86,8 @@ static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 	}
 	if (!ret)
 		ret = fgv_share_set_priority(share, (uint32_t)config->priority);
+	if (!ret)
+		ret = reserve(share, config);
 	if (ret)
 		detach(share);
 	return ret;

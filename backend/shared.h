@@ -47,6 +47,17 @@ enum fgv_slicing {
 	FGV_SLICING_AS_ALL, /* of a VM: as the daemon has it for all; in no setup */
 };
 
+/* Multiprocessors of a GPU as they can be divided: so many units of so many each. */
+struct fgv_units {
+	uint32_t units; /* 0: they can't be, @why not */
+	uint32_t each;
+	uint32_t lends; /* 1: what a session has can change while it runs */
+	char why[164];
+};
+
+/* Of a soft GPU that is divided; otherwise it has as many as there are processors. */
+#define FGV_SOFT_UNITS 16
+
 /* What a process needs to open its GPU, before it is known whom it is for. */
 struct fgv_prepare {
 	uint32_t soft;		 /* 1: the soft GPU, 0: CUDA */
@@ -56,6 +67,8 @@ struct fgv_prepare {
 	uint32_t record;	 /* 1: ... and lets them through, to learn of them */
 	uint32_t keeps_images;	 /* 1: it opens no GPU, and a struct fgv_keeper_setup follows */
 	uint64_t soft_memory_bytes;
+	uint32_t is_divided; /* 1: among sessions that run at once */
+	uint32_t reserved;
 };
 
 struct fgv_prepared {
@@ -136,6 +149,9 @@ struct fgv_setup {
 	uint32_t fills_gaps;	/* gaps are to be learned (the policy fills them) */
 	uint32_t slicing;	/* enum fgv_slicing */
 	uint64_t slice_blocks;	/* of each part of a kernel; 0: as many as are a part of a slice */
+	uint64_t units;		/* a set: those that it begins with; 0: the GPU is not divided */
+	uint32_t sms;		/* multiprocessors that its program is told of; 0: all */
+	uint32_t reserved;
 };
 
 /*

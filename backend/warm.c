@@ -129,6 +129,7 @@ static struct fgv_prepare prepare_for(const struct fgv_warm *warm, const struct 
 		.ordinal = device->ordinal,
 		.shares_context = warm->config->context == FGV_CONTEXT_MPS,
 		.soft_memory_bytes = warm->config->soft_memory_bytes,
+		.is_divided = warm->config->policy->set_units != NULL,
 		.listen = 1,
 		.record = warm->config->record,
 	};

@@ -273,6 +273,22 @@ static void vm_stats(const struct fgv_vm *vm, struct fgv_gpusched_stats *sum)
 	}
 }
 
+/* Multiprocessors of a VM whose GPU is divided; of others nothing is said. */
+static int add_sms(json_t *object, const struct fgv_vm *vm)
+{
+	const struct fgv_share *share = &vm->shares[0];
+	uint32_t each = share->device->units.each, reserved, limit;
+	uint64_t held, own = fgv_gpusched_units(share->vgpu, &held);
+
+	if (!own && !held)
+		return 0;
+	fgv_config_vm_units(vm->config, &share->device->units, &reserved, &limit);
+	return json_object_update_new(
+		object, json_pack("{s:I, s:I, s:I}", "sms", integer(reserved * each), "sms_limit",
+				  integer(limit * each), "sms_held",
+				  integer((uint64_t)__builtin_popcountll(held) * each)));
+}
+
 static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm, bool figures)
 {
 	json_t *sessions = sessions_of(scope, vm, figures);
@@ -288,6 +304,7 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 			   integer(shares.request), "limit_ppm", integer(shares.limit), "slo_ns",
 			   integer(shares.bound_ns), "device", integer(vm->config->device));
 	err = object ? 0 : -1;
+	err |= add_sms(object, vm);
 	fgv_vm_usage(vm, &account);
 	err |= json_object_set_new(object, "memory_bytes",
 				   json_integer(integer(account.memory_bytes)));

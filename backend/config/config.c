@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "backend/config/devices.h"
 #include "backend/config/shares.h"
+#include "backend/config/spatial.h"
 #include "backend/config/text.h"
 #include "backend/config/uids.h"
 #include "backend/config/values.h"
@@ -220,6 +221,9 @@ static void choose_slice(struct fgv_config *config)
 /* The same of "hang": what can be held never hangs. */
 static void choose_hang(struct fgv_config *config)
 {
+	/* Multiprocessors are taken back at the end of kernels, not in the middle. */
+	if (config->policy->set_units)
+		config->hold = false;
 	config->hang_held_ns = config->hang_ns == FGV_CONFIG_NO_LIMIT ? 0 : config->hang_ns;
 	if (config->hang_ns == FGV_CONFIG_NO_LIMIT)
 		config->hang_ns = HANG_NS;
@@ -292,6 +296,8 @@ static int read_all(const struct fgv_config_reader *reader)
 		ret = check_window(reader, top);
 	if (!ret)
 		ret = fgv_config_shares_check(reader, top);
+	if (!ret)
+		ret = fgv_config_spatial_check(reader, top);
 	if (!ret)
 		ret = check_own_sockets(reader, top);
 	if (!ret)

@@ -23,6 +23,9 @@ struct config_setting_t;
 
 #define FGV_CONFIG_NO_LIMIT UINT64_MAX
 
+/* In a value of FGV_CONFIG_SMS: the rest of it is a part of FGV_SCHED_WHOLE, not a number. */
+#define FGV_CONFIG_PART (1ull << 32)
+
 /* Behind the path of key "ivshmem": where the same QEMU connects its monitor. */
 #define FGV_QMP_SUFFIX ".qmp"
 
@@ -64,6 +67,8 @@ struct fgv_config_vm {
 	uint64_t limit;
 	uint64_t slo_ns;		   /* 0: none */
 	uint64_t priority;		   /* 0 is the most urgent */
+	uint64_t sms;			   /* multiprocessors reserved, or FGV_CONFIG_PART; 0: none */
+	uint64_t sms_limit;		   /* likewise, at most; 0: no limit */
 	uint64_t memory_bytes;		   /* FGV_CONFIG_NO_LIMIT: as much as the device has */
 	struct fgv_config_devices devices; /* never empty, once the file has been read */
 	uint64_t device;		   /* the first of them */
@@ -138,6 +143,7 @@ enum fgv_config_type {
 	FGV_CONFIG_DURATION, /* nanoseconds: a string with us, ms or s behind the number */
 	FGV_CONFIG_TIMEOUT,  /* a duration, or 0 for never */
 	FGV_CONFIG_SHARE,    /* a part of FGV_SCHED_WHOLE: a string as "12.5%" */
+	FGV_CONFIG_SMS,	     /* a number of multiprocessors, or a share: FGV_CONFIG_PART */
 	FGV_CONFIG_SWITCH,
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_PLACE,
@@ -242,6 +248,17 @@ int fgv_config_check_devices(const struct fgv_config *config, size_t devices, ch
  */
 int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
 			    char *why, size_t why_len);
+
+/* What @vm's keys sms and sms_limit come to in such units; a limit of 0: none. */
+void fgv_config_vm_units(const struct fgv_config_vm *vm, const struct fgv_units *gpu,
+			 uint32_t *units, uint32_t *limit);
+
+/*
+ * Whether GPU @device can be divided as the VMs that use it want, under a policy that divides
+ * GPUs. -EINVAL and @why: it can't.
+ */
+int fgv_config_check_units(const struct fgv_config *config, size_t device,
+			   const struct fgv_units *gpu, char *why, size_t why_len);
 
 /*
  * How long it takes until a VM with an slo has the GPU, as far as the configuration says: where

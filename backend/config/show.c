@@ -49,9 +49,10 @@ static void show_number(FILE *out, const struct fgv_config_key *key, uint64_t nu
 		snprintf(text, sizeof(text), "none");
 	else if (key->type == FGV_CONFIG_SIZE)
 		fgv_config_text_show_size(number, text, sizeof(text));
-	else if (key->type == FGV_CONFIG_SHARE)
-		fgv_config_text_show_share(number, text, sizeof(text));
-	else if (key->type == FGV_CONFIG_NUMBER || !number)
+	else if (key->type == FGV_CONFIG_SHARE ||
+		 (key->type == FGV_CONFIG_SMS && (number & FGV_CONFIG_PART)))
+		fgv_config_text_show_share(number & (FGV_CONFIG_PART - 1), text, sizeof(text));
+	else if (key->type == FGV_CONFIG_NUMBER || key->type == FGV_CONFIG_SMS || !number)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
 	else
 		fgv_config_text_show_duration(number, text, sizeof(text));
@@ -101,6 +102,7 @@ static void show(FILE *out, const struct fgv_config_key *key, const void *value)
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_TIMEOUT:
 	case FGV_CONFIG_SHARE:
+	case FGV_CONFIG_SMS:
 		show_number(out, key, *(const uint64_t *)value);
 		break;
 	case FGV_CONFIG_SWITCH:
@@ -201,6 +203,7 @@ bool fgv_config_is_same(const struct fgv_config_key *key, const void *a, const v
 	case FGV_CONFIG_NUMBER:
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_SHARE:
+	case FGV_CONFIG_SMS:
 		return *(const uint64_t *)x == *(const uint64_t *)y;
 	case FGV_CONFIG_SWITCH:
 	case FGV_CONFIG_AUTO:

@@ -161,6 +161,22 @@ static int read_share(const struct fgv_config_reader *reader, const struct fgv_c
 	return ret;
 }
 
+static int read_sms(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		    const config_setting_t *setting, uint64_t *value)
+{
+	const char *text = config_setting_get_string(setting);
+	uint64_t share;
+
+	if (is_whole(setting))
+		return read_number(reader, key, setting, value);
+	if (!text || fgv_config_text_share(text, &share))
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be a number of multiprocessors, or a share "
+						"of them: a string as \"25%%\"");
+	*value = share ? FGV_CONFIG_PART | share : 0;
+	return 0;
+}
+
 static int read_switch(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
 		       const config_setting_t *setting, bool *value)
 {
@@ -426,6 +442,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_duration(reader, key, setting, value);
 	case FGV_CONFIG_SHARE:
 		return read_share(reader, key, setting, value);
+	case FGV_CONFIG_SMS:
+		return read_sms(reader, key, setting, value);
 	case FGV_CONFIG_SWITCH:
 		return read_switch(reader, key, setting, value);
 	case FGV_CONFIG_POLICY:
@@ -478,6 +496,7 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_TIMEOUT:
 	case FGV_CONFIG_SHARE:
+	case FGV_CONFIG_SMS:
 		*(uint64_t *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_SWITCH:

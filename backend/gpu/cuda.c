@@ -104,6 +104,8 @@ static void cuda_close(struct fgv_gpu *gpu)
 		cuda->driver->event_destroy(event->handle);
 		free(event);
 	}
+	if (cuda->green)
+		cuda->driver->green_destroy(cuda->green);
 	cuda->driver->context_release(cuda->device);
 	free(cuda);
 }
@@ -478,6 +480,8 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.name = "cuda",
 	.count = cuda_count,
 	.place = cuda_place,
+	.divide = fgv_cuda_divide,
+	.set_units = fgv_cuda_set_units,
 	.open = cuda_open,
 	.close = cuda_close,
 	.use = cuda_use,

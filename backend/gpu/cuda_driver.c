@@ -57,6 +57,12 @@ static bool find_all(void *library, struct fgv_cuda_driver *driver, char *why, s
 #undef FIND
 	find_later(library, NAME_OF(cuDeviceGetHostAtomicCapabilities), &driver->host_atomics);
 	find_later(library, NAME_OF(cuTensorMapEncodeIm2colWide), &driver->tensor_im2col_wide);
+	find_later(library, NAME_OF(cuDeviceGetDevResource), &driver->device_resource);
+	find_later(library, NAME_OF(cuDevSmResourceSplitByCount), &driver->split_sms);
+	find_later(library, NAME_OF(cuDevResourceGenerateDesc), &driver->describe_resource);
+	find_later(library, NAME_OF(cuGreenCtxCreate), &driver->green_create);
+	find_later(library, NAME_OF(cuGreenCtxDestroy), &driver->green_destroy);
+	find_later(library, NAME_OF(cuCtxFromGreenCtx), &driver->green_context);
 	return find(library, "cuEventElapsedTime", &driver->event_elapsed, why, why_len);
 }
 

@@ -117,6 +117,13 @@ struct fgv_cuda_driver {
 	CUresult (*event_elapsed)(float *ms, CUevent start, CUevent end);
 	/* NULL with drivers before 13.0. */
 	__typeof__(cuDeviceGetHostAtomicCapabilities) *host_atomics;
+	/* NULL with drivers before 12.4, all of them. */
+	__typeof__(cuDeviceGetDevResource) *device_resource;
+	__typeof__(cuDevSmResourceSplitByCount) *split_sms;
+	__typeof__(cuDevResourceGenerateDesc) *describe_resource;
+	__typeof__(cuGreenCtxCreate) *green_create;
+	__typeof__(cuGreenCtxDestroy) *green_destroy;
+	__typeof__(cuCtxFromGreenCtx) *green_context;
 	/* NULL with drivers before 12.8. */
 	__typeof__(cuTensorMapEncodeIm2colWide) *tensor_im2col_wide;
 };

@@ -42,6 +42,7 @@ struct cuda {
 	const struct fgv_cuda_driver *driver;
 	CUdevice device;
 	CUcontext context;
+	CUgreenCtx green; /* that the context is of; NULL: it has all multiprocessors */
 	struct fgv_gpu_stream legacy; /* head of the ring of streams */
 	struct pooled_event *free_events;
 	struct garbage *garbage;
@@ -95,6 +96,8 @@ CUresult fgv_cuda_allow_clusters(struct cuda *cuda, struct fgv_gpu_function *fun
 				 uint32_t shared_bytes, bool any_size);
 
 /* The rows of the table that live in other files. */
+void fgv_cuda_divide(int ordinal, struct fgv_units *units);
+CUresult fgv_cuda_set_units(struct fgv_gpu *gpu, uint64_t set);
 CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				struct fgv_gpu_stream **stream);
 CUresult fgv_cuda_stream_destroy(struct fgv_gpu *gpu, struct fgv_gpu_stream *stream);

@@ -29,6 +29,7 @@ struct fgv_gpu_fence;
 struct fgv_gpu_graph;  /* ready to be launched */
 struct fgv_gpu_home;   /* of conditions, which graphs choose by */
 struct fgv_gpu_memory; /* without an address */
+struct fgv_units;
 
 /* Which device, and how it is opened. */
 struct fgv_gpu_config {
@@ -36,6 +37,7 @@ struct fgv_gpu_config {
 	/* The soft GPU's. */
 	uint64_t soft_memory_bytes;
 	struct softgpu_engine soft_engine;
+	bool soft_is_divided; /* it has FGV_SOFT_UNITS multiprocessors, and others run beside it */
 	/* Where open() says why it fails, if it knows more than the code; may be NULL. */
 	char *why;
 	size_t why_len;
@@ -172,6 +174,9 @@ struct fgv_gpu_ops {
 	/* Where device @ordinal is on the PCI bus, "" if that can't be told. As count(). */
 	void (*place)(int ordinal, char *place, size_t len);
 
+	/* How its multiprocessors can be divided. As count(). */
+	void (*divide)(int ordinal, struct fgv_units *units);
+
 	CUresult (*open)(const struct fgv_gpu_config *config, struct fgv_gpu **gpu);
 	void (*close)(struct fgv_gpu *gpu);
 	/*
@@ -179,6 +184,12 @@ struct fgv_gpu_ops {
 	 * Whoever has opened a GPU uses it.
 	 */
 	CUresult (*use)(struct fgv_gpu *gpu);
+	/*
+	 * From now on kernels run on the multiprocessors of @set alone, units of divide(). Nothing
+	 * computes meanwhile; where these do not lend (struct fgv_units), once at most, and before
+	 * anything else is asked.
+	 */
+	CUresult (*set_units)(struct fgv_gpu *gpu, uint64_t set);
 	/* Fills all but `devices`; memory_bytes is the device's. */
 	CUresult (*info)(struct fgv_gpu *gpu, struct fgv_device_info *info);
 

@@ -52,6 +52,18 @@ static void soft_place(int ordinal, char *place, size_t len)
 	snprintf(place, len, "%s", "");
 }
 
+static void soft_divide(int ordinal, struct fgv_units *units)
+{
+	(void)ordinal;
+	*units = (struct fgv_units){.units = FGV_SOFT_UNITS, .each = 1, .lends = 1};
+}
+
+static CUresult soft_set_units(struct fgv_gpu *gpu, uint64_t set)
+{
+	softgpu_set_units(gpu_of(gpu), set);
+	return CUDA_SUCCESS;
+}
+
 static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **gpu)
 {
 	struct soft *soft = calloc(1, sizeof(*soft));
@@ -61,6 +73,7 @@ static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 		.memory_bytes = config->soft_memory_bytes,
 		.va_bytes = VA_DEVICE,
 		.engine = config->soft_engine,
+		.workers = config->soft_is_divided ? FGV_SOFT_UNITS : 0,
 	};
 	CUresult status;
 
@@ -500,6 +513,8 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.name = "soft",
 	.count = soft_count,
 	.place = soft_place,
+	.divide = soft_divide,
+	.set_units = soft_set_units,
 	.open = soft_open,
 	.close = soft_close,
 	.use = soft_use,

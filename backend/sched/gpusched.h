@@ -67,6 +67,11 @@ void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_
 int fgv_gpusched_set_priority(struct fgv_gpusched_vgpu *vgpu, uint32_t priority);
 uint32_t fgv_gpusched_priority(const struct fgv_gpusched_vgpu *vgpu);
 
+/* Refused as by fgv_sched_set_units(). */
+int fgv_gpusched_set_units(struct fgv_gpusched_vgpu *vgpu, uint32_t units, uint32_t limit);
+/* As fgv_sched_units() and, unless it is NULL, fgv_sched_held_units(). */
+uint64_t fgv_gpusched_units(const struct fgv_gpusched_vgpu *vgpu, uint64_t *held);
+
 /*
  * Makes a session's grant and its two bells. *@fds gets the three descriptors in the order
  * of enum fgv_setup_fd, from FGV_SETUP_GRANT on; they stay the session's, and are good until

@@ -1,4 +1,4 @@
-/* What a VM was promised of a device's time: requests and limits, in a running scheduler. */
+/* What a VM was promised of a device: requests and limits of its time, and multiprocessors. */
 #include "backend/sched/gpusched_priv.h"
 
 #include "common/util.h"
@@ -30,4 +30,26 @@ void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_
 	pthread_mutex_lock(&vgpu->gpusched->lock);
 	*shares = *fgv_sched_vgpu_shares(vgpu->sched);
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
+}
+
+int fgv_gpusched_set_units(struct fgv_gpusched_vgpu *vgpu, uint32_t units, uint32_t limit)
+{
+	int ret;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	ret = fgv_sched_set_units(vgpu->sched, units, limit);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return ret;
+}
+
+uint64_t fgv_gpusched_units(const struct fgv_gpusched_vgpu *vgpu, uint64_t *held)
+{
+	uint64_t units;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	units = fgv_sched_units(vgpu->sched);
+	if (held)
+		*held = fgv_sched_held_units(vgpu->sched);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return units;
 }

@@ -283,6 +283,7 @@ static void give(struct fgv_gpusched_session *session, const struct fgv_sched_de
 		session->flags |= FGV_GRANT_FIT;
 	__atomic_store_n(&grant->flags, session->flags, __ATOMIC_RELAXED);
 	__atomic_store_n(&grant->ahead_ns, d->ahead_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&grant->units, d->units, __ATOMIC_RELAXED);
 	set_slice(session, d->slice_ns, now_ns);
 	forget_next(gpusched);
 	if (!is_free)

@@ -53,6 +53,7 @@ struct fgv_grant {
 	uint32_t is_held;     /* 1: its kernels stand still; more of them may be queued */
 	uint64_t held_ns;     /* how long it was held, in all, but for this time */
 	uint64_t ahead_ns;    /* of this grant: unfinished work at most; 0: as much as a slice */
+	uint64_t units;	      /* of this grant: the set of multiprocessors; 0: all */
 
 	/* The vGPU process's. */
 	_Alignas(FGV_CACHE_LINE) uint64_t used_ns; /* of the GPU, in all */

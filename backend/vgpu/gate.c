@@ -42,6 +42,10 @@ int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_e
 	gate->learns = session->kernels.book != NULL;
 	if (session->gpu->ops->info(session->gpu, &info) != CUDA_SUCCESS)
 		memset(&info, 0, sizeof(info));
+	if (session->setup.sms)
+		info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] =
+			(int)session->setup.sms;
+	gate->units = session->setup.units;
 	fgv_forecast_init(&gate->forecast, &info, gate->slice_ns);
 	return 0;
 }

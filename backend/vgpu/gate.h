@@ -59,6 +59,7 @@ struct fgv_gate {
 	uint64_t slice_ns; /* of work unfinished at most */
 	uint64_t idle_ns;
 	uint64_t word;	    /* of the grant, as last seen */
+	uint64_t units;	    /* multiprocessors that kernels run on; 0: all */
 	uint64_t limit_ns;  /* the same, while the grant is held */
 	uint64_t ahead_ns;  /* predicted time to the end of the work that is not known to be done */
 	uint64_t room_ns;   /* what of it there may be; 0: closed */

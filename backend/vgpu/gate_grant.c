@@ -4,6 +4,7 @@
 #include "backend/vgpu/gate_priv.h"
 
 #include "backend/vgpu/session.h"
+#include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
 
@@ -253,6 +254,20 @@ static void resume(struct fgv_gate *gate)
 	gate->since_ns = now_ns;
 }
 
+/* The multiprocessors of the grant that has come. Nothing of this session computes yet. */
+static void follow_units(struct fgv_session *session, struct fgv_gate *gate)
+{
+	uint64_t units = __atomic_load_n(&gate->grant->units, __ATOMIC_RELAXED);
+	CUresult status;
+
+	if (units == gate->units || !units)
+		return;
+	gate->units = units;
+	status = session->gpu->ops->set_units(session->gpu, units);
+	if (status != CUDA_SUCCESS)
+		fgv_error("its multiprocessors can't be changed: CUDA error %d", (int)status);
+}
+
 static int follow_grant(struct fgv_session *session, struct fgv_gate *gate)
 {
 	uint64_t word = fgv_grant_load(gate->grant);
@@ -274,6 +289,7 @@ static int follow_grant(struct fgv_session *session, struct fgv_gate *gate)
 		break;
 	case FGV_GRANT_BUSY:
 		if (changed) {
+			follow_units(session, gate);
 			fit_room(gate);
 			resume(gate);
 			say_wants(gate, false);

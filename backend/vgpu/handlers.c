@@ -60,6 +60,9 @@ CUresult fgv_do_device_info(struct fgv_session *session, struct fgv_request *req
 		return status;
 	info.devices = 1;
 	info.memory_bytes = fgv_min_u64(info.memory_bytes, session->allowance->memory_bytes);
+	if (session->setup.sms)
+		info.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] =
+			(int)session->setup.sms;
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(withheld); i++)
 		info.attributes[withheld[i]] = 0;
 	memcpy(in->info, &info, sizeof(info));

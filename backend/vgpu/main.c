@@ -97,6 +97,7 @@ static const struct stage {
 	{console_init, NULL},
 	{fgv_stage_gpu_init, fgv_stage_gpu_fini},
 #define STAGES_OF_GPU 4
+	{fgv_stage_units_init, NULL},
 	{fgv_stage_window_init, fgv_stage_window_fini},
 	{fgv_parts_open, fgv_parts_close},
 	{sandbox_close, NULL},

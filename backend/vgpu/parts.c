@@ -33,6 +33,7 @@ struct stage {
 static const struct stage opening[] = {
 	{fgv_stage_soft_device_init, fgv_stage_soft_device_fini},
 	{fgv_stage_gpu_init, fgv_stage_gpu_fini},
+	{fgv_stage_units_init, NULL},
 	{fgv_stage_window_init, fgv_stage_window_fini},
 };
 

@@ -140,9 +140,11 @@ CUresult fgv_stage_gpu_init(struct fgv_session *session)
 	struct fgv_gpu_config config = {
 		.ordinal = (int)prepare->ordinal,
 		.soft_memory_bytes = prepare->soft_memory_bytes,
+		.soft_is_divided = prepare->is_divided,
 		.soft_engine =
 			{
-				.seat = session->seat,
+				/* Of what is divided each has its own. */
+				.seat = prepare->is_divided ? NULL : session->seat,
 				.bell_fd = session->seat_fds[FGV_SEAT_BELL],
 				.arbiter_fd = session->seat_fds[FGV_SEAT_ARBITER],
 			},
@@ -161,6 +163,21 @@ CUresult fgv_stage_gpu_init(struct fgv_session *session)
 void fgv_stage_gpu_fini(struct fgv_session *session)
 {
 	session->gpu->ops->close(session->gpu);
+}
+
+CUresult fgv_stage_units_init(struct fgv_session *session)
+{
+	uint64_t units = session->setup.units;
+	CUresult status;
+
+	if (!units)
+		return CUDA_SUCCESS;
+	status = session->gpu->ops->set_units(session->gpu, units);
+	if (status != CUDA_SUCCESS)
+		snprintf(session->reason, sizeof(session->reason),
+			 "VM %s's multiprocessors can't be had: CUDA error %d", session->setup.vm,
+			 (int)status);
+	return status;
 }
 
 CUresult fgv_stage_staging_init(struct fgv_session *session)

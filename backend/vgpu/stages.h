@@ -21,6 +21,9 @@ void fgv_stage_soft_device_fini(struct fgv_session *session);
 CUresult fgv_stage_gpu_init(struct fgv_session *session);
 void fgv_stage_gpu_fini(struct fgv_session *session);
 
+/* The multiprocessors that it begins with, once its VM is known. */
+CUresult fgv_stage_units_init(struct fgv_session *session);
+
 CUresult fgv_stage_window_init(struct fgv_session *session);
 void fgv_stage_window_fini(struct fgv_session *session);
 

@@ -159,6 +159,55 @@ END_TEST
 
 #define SHARES(text) "policy = \"gemini\"; vms = ( " text " );"
 
+#define SMS(text) "policy = \"smguard\"; vms = ( " text " );"
+
+static void expect_units(const struct fgv_units *gpu, int ret, const char *reason)
+{
+	ck_assert_int_eq(fgv_config_check_units(&config, 0, gpu, why, sizeof(why)), ret);
+	if (ret)
+		ck_assert_msg(strstr(why, reason) != NULL, "%s", why);
+}
+
+START_TEST(multiprocessors)
+{
+	const struct fgv_units h200 = {.units = 16, .each = 8}, soft = {16, 1, 1, ""};
+	const struct fgv_units four = {.units = 4, .each = 8}, none = {.why = "not with this one"};
+	uint32_t units, limit;
+
+	ck_assert_int_eq(parse(SMS("{ name = \"a\"; sms = \"25%\"; },"
+				   "{ name = \"b\"; sms = 64; },"
+				   "{ name = \"c\"; },"
+				   "{ name = \"d\"; sms = \"100%\"; device = 1; }")),
+			 0);
+	ck_assert_ptr_eq(config.policy, &fgv_policy_smguard);
+	ck_assert(!config.hold);
+	fgv_config_vm_units(&config.vms[0], &h200, &units, &limit);
+	ck_assert_uint_eq(units, 4);
+	ck_assert_uint_eq(limit, 0);
+	fgv_config_vm_units(&config.vms[1], &h200, &units, &limit);
+	ck_assert_uint_eq(units, 8);
+	expect_units(&h200, 0, "");
+	expect_units(&four, -EINVAL,
+		     "sms: does not fit: the VMs up to this one reserve 72 of the GPU's 32 "
+		     "multiprocessors");
+	expect_units(&none, -EINVAL, "policy: not with this one");
+	fgv_config_fini(&config);
+
+	/* One without a reservation has what others lend, or would have nothing. */
+	ck_assert_int_eq(parse(SMS("{ name = \"a\"; sms = \"100%\"; }, { name = \"b\"; }")), 0);
+	expect_units(&soft, 0, "");
+	expect_units(&h200, -EINVAL, "has no multiprocessors: the others have reserved all 128");
+	fgv_config_fini(&config);
+	ck_assert_int_eq(parse(SMS("{ name = \"a\"; sms = 2; sms_limit = \"25%\"; }")), 0);
+	expect_units(&soft, 0, "");
+	expect_units(&h200, -EINVAL, "sms_limit: is for multiprocessors that are lent");
+	fgv_config_fini(&config);
+	ck_assert_int_eq(parse(SMS("{ name = \"a\"; sms = 9; sms_limit = \"50%\"; }")), 0);
+	expect_units(&soft, -EINVAL, "sms: is above sms_limit");
+	fgv_config_fini(&config);
+}
+END_TEST
+
 START_TEST(shares)
 {
 	ck_assert_int_eq(
@@ -284,6 +333,23 @@ static const struct {
 	{"policy = \"fikit\"; vms = ( { name = \"a\";\nrequest = \"10%\"; } );",
 	 "x.conf:2: request: policy \"fikit\" knows no requests; \"gemini\" does"},
 	{SHARES("{ name = \"a\"; slo = \"5ms\"; }"), "x.conf:1: slo: needs a request"},
+	{"vms = ( { name = \"a\";\nsms = \"25%\"; } );",
+	 "x.conf:2: sms: policy \"fair\" divides no multiprocessors; \"smguard\" does"},
+	{"policy = \"gemini\"; vms = ( { name = \"a\";\nsms_limit = 32; } );",
+	 "x.conf:2: sms_limit: policy \"gemini\" divides no multiprocessors; \"smguard\" does"},
+	{SMS("{ name = \"a\"; sms = \"60%\"; },\n{ name = \"b\"; sms = \"40.01%\"; }"),
+	 "x.conf:2: sms: the VMs of device 0 would have reserved 100.01%"},
+	{SMS("{ name = \"a\";\nsms = \"60%\"; sms_limit = \"50%\"; }"),
+	 "x.conf:2: sms: is above sms_limit"},
+	{SMS("{ name = \"a\";\nsms = \"a lot\"; }"),
+	 "x.conf:2: sms: must be a number of multiprocessors, or a share"},
+	{SMS("{ name = \"a\";\nsms = -1; }"), "x.conf:2: sms: out of range: must be 0 to 1024"},
+	{SMS("{ name = \"a\";\nrequest = \"10%\"; }"),
+	 "x.conf:2: request: policy \"smguard\" knows no requests; \"gemini\" does"},
+	{SMS("{ name = \"a\";\npriority = 1; }"),
+	 "x.conf:2: priority: policy \"smguard\" knows no priorities; \"fikit\" does"},
+	{"gpu = \"cuda\";\n" SMS("{ name = \"a\"; }"),
+	 "x.conf:2: policy: \"smguard\" needs context = \"mps\" on NVIDIA's GPUs"},
 	{SHARES("{ name = \"a\"; slo = \"5ms\"; request = \"40%\"; },\n"
 		"{ name = \"b\"; slo = \"5ms\"; request = \"41%\"; }"),
 	 "x.conf:2: slo: can't be kept"},
@@ -670,6 +736,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_CGROUP] = "string",
 		[FGV_CONFIG_VMS] = "list of groups",
 		[FGV_CONFIG_SHARE] = "share",
+		[FGV_CONFIG_SMS] = "whole number, 0 to 1024, or share",
 		[FGV_CONFIG_SLICING] = "string",
 	};
 	char *page, head[512], range[80];
@@ -833,6 +900,7 @@ int main(void)
 	tcase_add_test(tcase, defaults);
 	tcase_add_test(tcase, all_keys);
 	tcase_add_test(tcase, slice_by_preemption);
+	tcase_add_test(tcase, multiprocessors);
 	tcase_add_test(tcase, shares);
 	tcase_add_test(tcase, shares_as_text);
 	tcase_add_loop_test(tcase, refusal, 0, FGV_ARRAY_LEN(refusals));

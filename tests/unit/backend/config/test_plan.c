@@ -236,6 +236,8 @@ static const struct {
 	{"slo", true, "\"50ms\""},
 	{"memory", true, "\"1G\""},
 	{"priority", true, "2"},
+	{"sms", true, "\"25%\""},
+	{"sms_limit", true, "32"},
 	{"users", true, "[7]"},
 	{"device", true, "1"},
 	{"devices", true, "[2, 3]"},
@@ -282,6 +284,7 @@ START_TEST(every_key_is_compared)
 		const char *name = others[i].name;
 		bool is_policy = !others[i].of_vm && !strcmp(name, "policy");
 		const char *policy = is_policy			 ? ""
+				     : !strncmp(name, "sms", 3) ? "policy = \"smguard\";"
 				     : !strcmp(name, "priority") ? "policy = \"fikit\";"
 								 : "policy = \"gemini\";";
 		const char *more = !strcmp(name, "slo") ? "request = \"1%\"; "
