@@ -97,8 +97,10 @@ def lent_and_taken_back():
 def a_limit():
     """One without a reservation has no more than its limit, though all else is idle."""
     with backend({"vm1": 'sms_limit = 3;', "vm2": ""}, top=TOP) as daemon:
-        one, two = Program(daemon, "vm1", 3), Program(daemon, "vm2", ALL - 3)
-        first, second = one.begun(), two.begun()
+        one = Program(daemon, "vm1", 3)
+        first = one.begun()     # or the other one would have had them all
+        two = Program(daemon, "vm2", ALL - 3)
+        second = two.begun()
         expect((size(first), size(second)) == (3, ALL - 3), f"{first:x} and {second:x}")
         expect(not first & second, f"{first:x} and {second:x} are not apart")
         for program in one, two:
