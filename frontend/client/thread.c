@@ -58,7 +58,7 @@ int fgv_thread_add(struct fgv_thread_part *part)
 	return 0;
 }
 
-int fgv_thread_start(void *(*serve)(void *unused))
+int fgv_thread_start(void *(*serve)(void *arg), void *arg)
 {
 	sigset_t all, earlier;
 	pthread_attr_t attr;
@@ -69,7 +69,7 @@ int fgv_thread_start(void *(*serve)(void *unused))
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &earlier);
-	err = pthread_create(&thread, &attr, serve, NULL);
+	err = pthread_create(&thread, &attr, serve, arg);
 	pthread_sigmask(SIG_SETMASK, &earlier, NULL);
 	pthread_attr_destroy(&attr);
 	return err;

@@ -42,6 +42,6 @@ int fgv_thread_add(struct fgv_thread_part *part);
 
 /* A thread of this library, which stays and which the program's signals do not reach; or an errno.
  */
-int fgv_thread_start(void *(*serve)(void *unused));
+int fgv_thread_start(void *(*serve)(void *arg), void *arg);
 
 #endif

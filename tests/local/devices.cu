@@ -223,15 +223,17 @@ static void mixtures(void)
 /* What there is for one device only: refused, and nothing is done on the wrong one. */
 static void refusals(void)
 {
+	cudaGraphExec_t exec;
 	cudaStream_t stream;
-	void *memory;
+	cudaGraph_t graph;
 
 	CUDA(cudaSetDevice(1));
+	CUDA(cudaGraphCreate(&graph, 0));
 	CUDA(cudaStreamCreate(&stream));
-	EXPECT_CODE(cudaErrorNotSupported, cudaMallocAsync(&memory, 4096, stream));
 	EXPECT_CODE(cudaErrorNotSupported,
 		    cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-	EXPECT_CODE(cudaErrorNotSupported, cudaDeviceReset());
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	EXPECT_CODE(cudaErrorNotSupported, cudaGraphLaunch(exec, stream));
 	CUDA(cudaStreamSynchronize(stream));
 	cudaGetLastError();
 	CUDA(cudaSetDevice(0));

@@ -4,6 +4,7 @@ from harness import backend, expect, expect_verified, finish, main
 
 PROGRAM = "tests/local/devices"
 BETWEEN = "tests/local/between"
+EACH = "tests/local/each"
 
 
 def gpus(daemon, vm="vm1"):
@@ -58,14 +59,23 @@ def what_is_between_them():
         daemon.expect_at_rest()
 
 
+def each_has_all_of_it():
+    with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
+        status, out, err = finish(daemon.start("vm1", EACH))
+        expect(status == 0 and "verified=yes" in out, f"status {status}: {out}{err}")
+        expect("device 0 says so" in out and "device 1 says so" in out, f"printed: {out}")
+        daemon.expect_at_rest()
+
+
 def refusals_are_counted():
     with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
         status, out, err = finish(daemon.start("vm1", PROGRAM, "refusals", 2,
                                                env={"FAIRGV_STATS": "1"}))
         expect(status == 0 and "verified=yes" in out, f"status {status}: {out}{err}")
-        expect("on another device than the first" in err, f"counted: {err}")
+        expect("captures on another device than the first" in err and
+               "graphs on another device than the first" in err, f"counted: {err}")
         daemon.expect_at_rest()
 
 
 main(all_of_it, their_order_is_the_lists, quotas_are_kept_apart, one_does_not_wait_for_the_other,
-     what_is_between_them, refusals_are_counted)
+     what_is_between_them, each_has_all_of_it, refusals_are_counted)

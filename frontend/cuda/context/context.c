@@ -27,12 +27,14 @@ CUresult fgv_context_join_any(void)
 	return res;
 }
 
-CUresult fgv_context_join(void)
+CUresult fgv_context_join(struct fgv_unsupported *elsewhere)
 {
 	CUresult res = fgv_context_join_any();
 
-	if (!res && fgv_thread_self.device)
-		return FGV_UNSUPPORTED("this, on another device than the first");
+	if (!res && fgv_thread_self.device) {
+		fgv_errlog_unsupported(elsewhere);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	fgv_thread_self.is_bound = !res;
 	return res;
 }

@@ -2,7 +2,7 @@
  * Every function of the core that needs the GPU starts here: it enters the context, which gives it
  * this thread's lane, and leaves the lane when it is done.
  *
- *	res = fgv_context_enter(&lane);
+ *	res = fgv_context_enter_any(&lane);
  *	if (!res) {
  *		res = fgv_call_mem_alloc(lane, ...);
  *		fgv_lane_leave(lane);
@@ -11,8 +11,8 @@
  * The lane is one of the device that the thread works on. As lanes are, contexts are not entered
  * twice.
  *
- * fgv_context_enter() is for what has not learnt of several devices: on others than the first one
- * it fails with CUDA_ERROR_NOT_SUPPORTED. fgv_context_enter_any() is for what has.
+ * fgv_context_enter_first() is for what has not learnt of several devices: on others than the first
+ * one it fails with CUDA_ERROR_NOT_SUPPORTED, and says of what.
  *
  * Threads: any.
  */
@@ -22,32 +22,43 @@
 #include <cuda.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/client/stats.h"
 
 struct fgv_device_info;
 
 /*
- * For fgv_context_enter() and _enter_any() alone: the device known, and a context for the thread to
- * work in.
+ * For the functions below alone: the device known, and a context for the thread to work in.
  */
-CUresult fgv_context_join(void);
+CUresult fgv_context_join(struct fgv_unsupported *elsewhere);
 CUresult fgv_context_join_any(void);
 
 /*
  * This thread's lane, with the device known. Fails with the code of why there is no session, or
- * why it has ended; then *lane is NULL.
+ * why it has ended; then *lane is NULL. Where that is not the first device's, it fails, and
+ * @elsewhere says of what. For fgv_context_enter_first().
  */
-static inline CUresult fgv_context_enter(struct fgv_lane **lane)
+static inline CUresult fgv_context_enter_or(struct fgv_lane **lane,
+					    struct fgv_unsupported *elsewhere)
 {
 	CUresult res;
 
 	if (__builtin_expect(!fgv_thread_self.is_bound, 0)) {
 		*lane = NULL;
-		res = fgv_context_join();
+		res = fgv_context_join(elsewhere);
 		if (res)
 			return res;
 	}
 	return fgv_lane_enter(lane);
 }
+
+/* @what: a literal that names what is on the first device alone. */
+#define fgv_context_enter_first(lane, what)                                                        \
+	({                                                                                         \
+		static struct fgv_unsupported elsewhere_ = {.name = what                           \
+							    " on another device than the first"};  \
+                                                                                                   \
+		fgv_context_enter_or(lane, &elsewhere_);                                           \
+	})
 
 /* The same on whatever device the thread works. */
 static inline CUresult fgv_context_enter_any(struct fgv_lane **lane)

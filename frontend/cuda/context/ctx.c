@@ -14,7 +14,6 @@
 #include "api/wire.h"
 #include "frontend/client/thread.h"
 #include "frontend/cuda/context/device.h"
-#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/context/object.h"
 
 enum init { UNKNOWN, READY, FORKED };
@@ -26,9 +25,9 @@ static struct {
 	uint32_t devices;
 	struct fgv_ctx *primary; /* of each device; made by the first fgv_ctx_init() */
 	struct fgv_ctx *unused;
-	uint32_t active;
+	uint32_t active[FGV_DEVICES_MAX]; /* contexts of each device */
 	uint64_t ids;
-	CUresult (*last_end)(void);
+	CUresult (*last_end)(uint32_t device);
 } contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void fork_prepare(void)
@@ -211,7 +210,7 @@ CUresult fgv_ctx_set_flags(struct fgv_ctx *context, unsigned flags)
 
 static void activate_locked(struct fgv_ctx *context)
 {
-	contexts.active += !context->active;
+	contexts.active[context->device] += !context->active;
 	__atomic_store_n(&context->active, 1, __ATOMIC_RELEASE);
 }
 
@@ -250,7 +249,7 @@ static CUresult make_locked(CUdevice device, unsigned flags, uint32_t api_versio
 	return res;
 }
 
-void fgv_ctx_set_last_end(CUresult (*give_back)(void))
+void fgv_ctx_set_last_end(CUresult (*give_back)(uint32_t device))
 {
 	contexts.last_end = give_back;
 }
@@ -273,15 +272,15 @@ CUresult fgv_ctx_create(CUdevice device, unsigned flags, uint32_t api_version, C
 	return res;
 }
 
-/* Of several threads, one ends it; *@is_last: none is active any more. */
+/* Of several threads, one ends it; *@is_last: none of its device is active any more. */
 static bool deactivate(struct fgv_ctx *context, bool *is_last)
 {
 	bool was_active;
 
 	pthread_mutex_lock(&contexts.mutex);
 	was_active = __atomic_exchange_n(&context->active, 0, __ATOMIC_ACQ_REL);
-	contexts.active -= was_active;
-	*is_last = !contexts.active;
+	contexts.active[context->device] -= was_active;
+	*is_last = !contexts.active[context->device];
 	pthread_mutex_unlock(&contexts.mutex);
 	return was_active;
 }
@@ -306,9 +305,8 @@ static CUresult end(struct fgv_ctx *context)
 	if (!deactivate(context, &is_last))
 		return CUDA_SUCCESS;
 	fgv_ctx_storage_drain(&context->storage, context->handle);
-	/* Of several devices none gives back by itself what it has: that goes with the process. */
-	if (is_last && contexts.devices == 1)
-		res = contexts.last_end();
+	if (is_last)
+		res = contexts.last_end((uint32_t)context->device);
 	if (!context->is_primary)
 		keep_unused(context);
 	return res;
@@ -400,8 +398,6 @@ CUresult fgv_ctx_reset(CUdevice device)
 	struct fgv_ctx *primary;
 	CUresult res = fgv_ctx_primary(device, &primary);
 
-	if (!res && contexts.devices > 1)
-		return FGV_UNSUPPORTED("giving back what one of several devices has");
 	return res ? res : end(primary);
 }
 

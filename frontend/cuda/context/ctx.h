@@ -73,10 +73,10 @@ CUresult fgv_ctx_bind(void);
 CUresult fgv_ctx_bind_to(CUdevice device);
 
 /*
- * What gives back all that the process has on the GPU: called when the last of its contexts ends.
- * For reset.c, which knows all of it, and lies above.
+ * What gives back all that the process has on a GPU: called when the last of the contexts of
+ * a device ends. For reset.c, which knows all of it, and lies above.
  */
-void fgv_ctx_set_last_end(CUresult (*give_back)(void));
+void fgv_ctx_set_last_end(CUresult (*give_back)(uint32_t device));
 
 /* A context of @device, which becomes the thread's. */
 CUresult fgv_ctx_create(CUdevice device, unsigned flags, uint32_t api_version, CUcontext *handle);

@@ -20,13 +20,19 @@ struct limit {
 
 static struct {
 	pthread_mutex_t mutex;
-	struct limit all[LIMITS];
+	struct limit all[FGV_DEVICES_MAX][LIMITS];
 } limits = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* NULL: there is none such. */
+static struct limit *find_locked(const struct fgv_lane *lane, uint32_t limit)
+{
+	return limit < LIMITS ? &limits.all[lane->client->device][limit] : NULL;
+}
 
 /* It changes only where it is set, so it is asked for once. */
 static CUresult get_locked(struct fgv_lane *lane, uint32_t limit, uint64_t *value)
 {
-	struct limit *known = limit < LIMITS ? &limits.all[limit] : NULL;
+	struct limit *known = find_locked(lane, limit);
 	CUresult res = CUDA_SUCCESS;
 
 	if (known && known->is_known) {
@@ -49,7 +55,7 @@ CUresult fgv_limit_get(CUlimit limit, size_t *value)
 
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	pthread_mutex_lock(&limits.mutex);
@@ -64,7 +70,7 @@ CUresult fgv_limit_get(CUlimit limit, size_t *value)
 /* What it is set to is the host's to say. */
 static CUresult set_locked(struct fgv_lane *lane, uint32_t limit, uint64_t value)
 {
-	struct limit *known = limit < LIMITS ? &limits.all[limit] : NULL;
+	struct limit *known = find_locked(lane, limit);
 	bool is_first = known && !known->is_set;
 	uint64_t before = 0;
 	CUresult res = is_first ? get_locked(lane, limit, &before) : CUDA_SUCCESS;
@@ -83,7 +89,7 @@ static CUresult set_locked(struct fgv_lane *lane, uint32_t limit, uint64_t value
 CUresult fgv_limit_set(CUlimit limit, size_t value)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
@@ -98,9 +104,11 @@ void fgv_limit_reset(struct fgv_lane *lane)
 {
 	pthread_mutex_lock(&limits.mutex);
 	for (uint32_t i = 0; i < LIMITS; i++) {
-		if (limits.all[i].is_set)
-			fgv_call_limit_set(lane, i, limits.all[i].before);
-		limits.all[i] = (struct limit){0};
+		struct limit *limit = find_locked(lane, i);
+
+		if (limit->is_set)
+			fgv_call_limit_set(lane, i, limit->before);
+		*limit = (struct limit){0};
 	}
 	pthread_mutex_unlock(&limits.mutex);
 }

@@ -200,7 +200,7 @@ bool fgv_object_destroy(enum fgv_object_kind kind, const void *object, struct fg
 	return live;
 }
 
-void fgv_object_drain(enum fgv_object_kind kind,
+void fgv_object_drain(enum fgv_object_kind kind, uint32_t device,
 		      void (*each)(const struct fgv_object_info *info, void *arg), void *arg)
 {
 	struct fgv_object_info info;
@@ -209,7 +209,7 @@ void fgv_object_drain(enum fgv_object_kind kind,
 	for (uint32_t i = 0; i < table.count; i++) {
 		struct entry *entry = entry_at(i);
 
-		if (!(entry->generation & 1) || entry->kind != kind)
+		if (!(entry->generation & 1) || entry->kind != kind || entry->device != device)
 			continue;
 		info = content_of(entry);
 		each(&info, arg);

@@ -55,7 +55,7 @@ bool fgv_object_destroy(enum fgv_object_kind kind, const void *object,
 			struct fgv_object_info *info);
 
 /* Destroys all of @kind, calling @each with what it was. */
-void fgv_object_drain(enum fgv_object_kind kind,
+void fgv_object_drain(enum fgv_object_kind kind, uint32_t device,
 		      void (*each)(const struct fgv_object_info *info, void *arg), void *arg);
 
 /* What lives in this process alone has its address in the place of handle and flags. */

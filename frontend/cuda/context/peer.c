@@ -75,7 +75,7 @@ CUresult fgv_peer_get_host_atomics(unsigned *capabilities, const CUatomicOperati
 	if (capabilities && operations && count)
 		res = check(device);
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	for (unsigned i = 0; i < count && !res; i++)

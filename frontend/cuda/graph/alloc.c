@@ -66,7 +66,7 @@ struct fgv_graph_memory *fgv_alloc_reuse(struct fgv_graph *graph, struct fgv_nod
 static CUresult create(uint64_t bytes, struct fgv_graph_memory **memory)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_first(&lane, "graphs");
 
 	if (res)
 		return res;

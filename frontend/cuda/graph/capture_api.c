@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/capture_priv.h"
 #include "frontend/cuda/stream/stream.h"
 
@@ -13,7 +14,7 @@
 static CUresult handle_of(CUstream stream, uint32_t *handle, bool *blocking)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
@@ -91,6 +92,8 @@ static CUresult begin_in(CUstream stream, CUstreamCaptureMode mode, struct fgv_g
 
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (fgv_stream_device(stream))
+		return FGV_UNSUPPORTED("captures on another device than the first");
 	res = handle_of(stream, &handle, &blocking);
 	if (res)
 		return res;

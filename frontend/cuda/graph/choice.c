@@ -35,7 +35,7 @@ CUresult fgv_condition_create(CUgraphConditionalHandle *condition, CUgraph name,
 	graph = root_of(graph);
 	if (graph->is_child)
 		return FGV_UNSUPPORTED("conditions in child graphs");
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "graphs");
 	if (res)
 		return res;
 	if (!graph->home)

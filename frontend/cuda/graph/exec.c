@@ -97,7 +97,7 @@ static CUresult build(struct fgv_exec *exec)
 
 	if (!exec->count)
 		return CUDA_SUCCESS;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "graphs");
 	if (res)
 		return res;
 	res = fgv_exec_host_build(lane, exec);
@@ -264,7 +264,7 @@ CUresult fgv_exec_launch(CUgraphExec name, CUstream stream)
 
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "graphs");
 	if (res)
 		return res;
 	res = fgv_stream_handle(lane, stream, &place.handle);
@@ -292,7 +292,7 @@ CUresult fgv_exec_upload(CUgraphExec name, CUstream stream)
 
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "graphs");
 	if (res)
 		return res;
 	res = fgv_stream_find(lane, stream, &handle, &blocking);
@@ -334,7 +334,7 @@ static void leave_host(struct fgv_exec *exec)
 	struct fgv_lane *lane;
 
 	if ((!exec->was_launched && !exec->event && !exec->host.is_there) ||
-	    fgv_context_enter(&lane))
+	    fgv_context_enter_first(&lane, "graphs"))
 		return;
 	keep_held(lane, exec);
 	fgv_exec_host_drop(lane, exec);

@@ -47,7 +47,7 @@ void fgv_home_put(struct fgv_home *home)
 	pthread_mutex_unlock(&homes.mutex);
 	if (!is_last)
 		return;
-	if (home->handle && fgv_session_existing() && !fgv_lane_enter(&lane)) {
+	if (home->handle && fgv_session_existing() && !fgv_lane_enter_on(0, &lane)) {
 		fgv_post_graph_destroy(lane, home->handle);
 		fgv_lane_leave(lane);
 	}

@@ -82,7 +82,7 @@ static void end_locked(struct fgv_user_object *object)
 	*state.end = object;
 	state.end = &object->next;
 	if (!state.has_thread)
-		state.has_thread = !fgv_thread_start(serve);
+		state.has_thread = !fgv_thread_start(serve, NULL);
 	pthread_cond_signal(&state.has_ended);
 }
 

@@ -93,7 +93,7 @@ static void make_way_locked(uint64_t start, uint64_t len)
 		remove_locked(range);
 }
 
-int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
+int fgv_addrmap_add_on(uint32_t device, uint64_t start, uint64_t len, enum fgv_range_kind kind)
 {
 	struct range *range;
 
@@ -107,7 +107,7 @@ int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
 		.len = len,
 		.kind = kind,
 		.context = fgv_ctx_top(),
-		.device = fgv_thread_self.device,
+		.device = device,
 	};
 	pthread_mutex_lock(&map.mutex);
 	make_way_locked(start, len);
@@ -115,6 +115,11 @@ int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
 	RB_INSERT(ranges, &map.ranges, range);
 	pthread_mutex_unlock(&map.mutex);
 	return 0;
+}
+
+int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind)
+{
+	return fgv_addrmap_add_on(fgv_thread_self.device, start, len, kind);
 }
 
 int fgv_addrmap_remove(uint64_t start, enum fgv_range_kind kind)
@@ -132,23 +137,24 @@ int fgv_addrmap_remove(uint64_t start, enum fgv_range_kind kind)
 	return err;
 }
 
-static struct range *first_of_locked(enum fgv_range_kind kind)
+static struct range *first_of_locked(uint32_t device, enum fgv_range_kind kind)
 {
 	struct range *range;
 
 	RB_FOREACH(range, ranges, &map.ranges) {
-		if (range->kind == kind)
+		if (range->kind == kind && range->device == device)
 			return range;
 	}
 	return NULL;
 }
 
-void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, void *arg), void *arg)
+void fgv_addrmap_drain(uint32_t device, enum fgv_range_kind kind,
+		       void (*each)(uint64_t start, void *arg), void *arg)
 {
 	struct range *range;
 
 	pthread_mutex_lock(&map.mutex);
-	while ((range = first_of_locked(kind))) {
+	while ((range = first_of_locked(device, kind))) {
 		uint64_t start = range->start;
 
 		remove_locked(range);

@@ -48,13 +48,15 @@ enum fgv_range_fit {
 
 /* -ENOMEM; a range that overlaps others replaces them: the host's word counts. */
 int fgv_addrmap_add(uint64_t start, uint64_t len, enum fgv_range_kind kind);
+/* The same of device @device, whichever the thread works on. */
+int fgv_addrmap_add_on(uint32_t device, uint64_t start, uint64_t len, enum fgv_range_kind kind);
 
 /* -ENOENT unless memory was allocated exactly there. */
 int fgv_addrmap_remove(uint64_t start, enum fgv_range_kind kind);
 
-/* Calls @each with the start of every allocation of @kind and forgets it. */
-void fgv_addrmap_drain(enum fgv_range_kind kind, void (*each)(uint64_t start, void *arg),
-		       void *arg);
+/* Calls @each with the start of every allocation of @kind on @device and forgets it. */
+void fgv_addrmap_drain(uint32_t device, enum fgv_range_kind kind,
+		       void (*each)(uint64_t start, void *arg), void *arg);
 
 struct fgv_range_view {
 	uint64_t start;
@@ -62,7 +64,7 @@ struct fgv_range_view {
 	uint64_t id;	   /* of the process's life */
 	CUcontext context; /* what the thread that made it worked in; NULL: none */
 	enum fgv_range_kind kind;
-	uint32_t device; /* on which the thread worked that made it */
+	uint32_t device; /* that has it; of host memory, on which the thread worked that made it */
 };
 
 /* @view: the allocation that it starts in; unchanged where it starts in none. */

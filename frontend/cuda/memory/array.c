@@ -51,10 +51,11 @@ static CUresult send_create(struct fgv_array *wanted)
 	const CUDA_ARRAY3D_DESCRIPTOR *desc = &wanted->desc;
 	uint64_t size[3];
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
+	wanted->device = lane->client->device;
 	size_of(desc, size);
 	res = fgv_call_array_create(lane, size, desc->Format, desc->NumChannels, desc->Flags,
 				    wanted->levels_count, &wanted->handle);
@@ -62,13 +63,13 @@ static CUresult send_create(struct fgv_array *wanted)
 	return res;
 }
 
-static void send_destroy(uint32_t handle)
+static void send_destroy(const struct fgv_array *array)
 {
 	struct fgv_lane *lane;
 
-	if (fgv_context_enter(&lane))
+	if (fgv_context_enter_on(array->device, &lane))
 		return;
-	fgv_post_array_destroy(lane, handle);
+	fgv_post_array_destroy(lane, array->handle);
 	fgv_lane_leave(lane);
 }
 
@@ -116,7 +117,7 @@ static CUresult make(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels, void 
 	*object = keep(levels ? FGV_OBJECT_MIPMAPPED : FGV_OBJECT_ARRAY, &wanted);
 	if (*object)
 		return CUDA_SUCCESS;
-	send_destroy(wanted.handle);
+	send_destroy(&wanted);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -163,7 +164,7 @@ static CUresult make_level(const struct fgv_array *whole, unsigned level, CUarra
 	struct fgv_array part = *whole;
 	struct fgv_lane *lane;
 	uint64_t size[3], part_size[3];
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(whole->device, &lane);
 
 	if (res)
 		return res;
@@ -227,7 +228,7 @@ static CUresult destroy(enum fgv_object_kind kind, const void *object)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (array->is_level)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(array->device, &lane);
 	if (res)
 		return res;
 	if (fgv_object_destroy(kind, object, &info)) {
@@ -260,8 +261,8 @@ static void drop(const struct fgv_object_info *info, void *lane)
 
 void fgv_array_drain(struct fgv_lane *lane)
 {
-	fgv_object_drain(FGV_OBJECT_ARRAY, drop, lane);
-	fgv_object_drain(FGV_OBJECT_MIPMAPPED, drop, lane);
+	fgv_object_drain(FGV_OBJECT_ARRAY, lane->client->device, drop, lane);
+	fgv_object_drain(FGV_OBJECT_MIPMAPPED, lane->client->device, drop, lane);
 }
 
 CUresult fgv_array_get_descriptor(CUarray array, CUDA_ARRAY3D_DESCRIPTOR *desc)

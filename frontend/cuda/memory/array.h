@@ -39,6 +39,7 @@ CUresult fgv_array_refuse_mipmapped_parts(CUmipmappedArray mipmapped, const void
 /* An array, one with mipmap levels, or a level of one. */
 struct fgv_array {
 	uint32_t handle;	      /* the host's */
+	uint32_t device;	      /* the ordinal of its device */
 	CUDA_ARRAY3D_DESCRIPTOR desc; /* as asked for */
 	unsigned texel_bytes;
 	bool is_level; /* goes with the array it is of */

@@ -8,6 +8,7 @@
 
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/memcpy.h"
@@ -30,6 +31,7 @@ struct box {
 /* An end whose place has been found. */
 struct place {
 	enum fgv_side side;
+	uint32_t ordinal; /* of its device; as it came, where it is on none */
 	struct fgv_place device;
 	struct fgv_rows host;
 };
@@ -57,6 +59,7 @@ static CUresult place_in_array(const struct end *end, const struct box *box, str
 	    !fits(end->z, box->depth, fgv_array_slices(array)))
 		return CUDA_ERROR_INVALID_VALUE;
 	place->side = FGV_SIDE_DEVICE;
+	place->ordinal = array->device;
 	place->device = (struct fgv_place){array->handle, {end->x, end->y, end->z}};
 	return CUDA_SUCCESS;
 }
@@ -71,7 +74,8 @@ static CUresult place_in_memory(const struct end *end, const struct box *box, st
 	    !add_product(&first, end->y, end->pitch) || !add_product(&first, end->z, slice) ||
 	    !add_product(&span, box->height - 1, end->pitch) ||
 	    !add_product(&span, box->depth - 1, slice) || span > UINT64_MAX - first ||
-	    !fgv_memcpy_side((void *)(uintptr_t)first, span, end->wanted, &place->side, ask))
+	    !fgv_memcpy_side((void *)(uintptr_t)first, span, end->wanted, &place->side, ask,
+			     &place->ordinal))
 		return CUDA_ERROR_INVALID_VALUE;
 	place->device = (struct fgv_place){0, {first, end->pitch, end->rows}};
 	place->host = (struct fgv_rows){(uint8_t *)(uintptr_t)first, end->pitch, end->rows};
@@ -143,23 +147,59 @@ static CUresult copy_on(struct fgv_lane *lane, const struct place *to, const str
 	return res;
 }
 
-static CUresult copy_places(const struct end *to, const struct end *from, const struct box *box,
-			    struct fgv_when when)
+static CUresult copy_there(uint32_t device, const struct place places[2], const struct box *box,
+			   bool ask, struct fgv_when when)
 {
-	struct place to_place, from_place;
 	struct fgv_lane *lane;
-	bool ask = false;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(device, &lane);
 
 	if (res)
 		return res;
-	res = find_place(to, box, &to_place, &ask);
-	if (!res)
-		res = find_place(from, box, &from_place, &ask);
-	if (!res)
-		res = copy_on(lane, &to_place, &from_place, box, ask, when);
+	res = copy_on(lane, &places[0], &places[1], box, ask, when);
 	fgv_lane_leave(lane);
 	return res;
+}
+
+/* On another device than the stream's: behind what the stream has, and done on return. */
+static CUresult copy_elsewhere(uint32_t here, const struct place places[2], const struct box *box,
+			       CUstream stream)
+{
+	const struct fgv_when when = {CU_STREAM_LEGACY, true};
+	uint32_t to = places[0].ordinal, from = places[1].ordinal;
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (places[0].side == FGV_SIDE_DEVICE && places[1].side == FGV_SIDE_DEVICE && to != from)
+		return FGV_UNSUPPORTED("copying boxes from one device to another");
+	res = fgv_stream_synchronize(stream);
+	if (!res)
+		res = copy_there(to != here ? to : from, places, box, true, when);
+	if (!res)
+		res = fgv_context_enter_on(to != here ? to : from, &lane);
+	if (res)
+		return res;
+	res = fgv_sync_stream(lane, 0);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+static CUresult copy_places(const struct end *to, const struct end *from, const struct box *box,
+			    struct fgv_when when)
+{
+	uint32_t here = fgv_stream_device(when.stream);
+	struct place places[2] = {{.ordinal = here}, {.ordinal = here}};
+	bool ask = false;
+	CUresult res = fgv_context_need();
+
+	if (!res)
+		res = find_place(to, box, &places[0], &ask);
+	if (!res)
+		res = find_place(from, box, &places[1], &ask);
+	if (res)
+		return res;
+	if (places[0].ordinal != here || places[1].ordinal != here)
+		return copy_elsewhere(here, places, box, when.stream);
+	return copy_there(here, places, box, ask, when);
 }
 
 /* One row has no pitch. */

@@ -39,7 +39,7 @@ CUresult fgv_devmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range_
 
 	if (res)
 		return res;
-	if (!fgv_addrmap_add(*address, bytes, kind))
+	if (!fgv_addrmap_add_on(lane->client->device, *address, bytes, kind))
 		return CUDA_SUCCESS;
 	fgv_post_mem_free(lane, *address);
 	return CUDA_ERROR_OUT_OF_MEMORY;

@@ -328,7 +328,7 @@ CUresult fgv_graph_memory_trim(int ordinal)
 	CUresult res = check_device(ordinal);
 
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_first(&lane, "graphs' memory");
 	if (res)
 		return res;
 	uncount_unused();

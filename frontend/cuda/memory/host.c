@@ -103,6 +103,18 @@ CUresult fgv_host_free_managed(CUdeviceptr address)
 	return release(address, FGV_RANGE_MANAGED);
 }
 
+/* What a capture keeps from being freed stays. */
+void fgv_host_drain(uint32_t device)
+{
+	enum fgv_range_kind kind;
+	uint64_t address;
+
+	while (fgv_hostmem_first(device, &address, &kind)) {
+		if (release(address, kind) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			break;
+	}
+}
+
 CUresult fgv_host_register(void *ptr, size_t bytes, unsigned flags)
 {
 	struct fgv_lane *lane;

@@ -29,6 +29,9 @@ CUresult fgv_host_free_managed(CUdeviceptr address);
 CUresult fgv_host_register(void *ptr, size_t bytes, unsigned flags);
 CUresult fgv_host_unregister(void *ptr);
 
+/* For the reset of a device alone, without a lane: frees what was made on it. */
+void fgv_host_drain(uint32_t device);
+
 /* CUDA_ERROR_INVALID_VALUE for memory that the GPU does not see. */
 CUresult fgv_host_get_device_pointer(CUdeviceptr *address, void *ptr, unsigned flags);
 /* Those that pinned memory was allocated with. */

@@ -179,7 +179,8 @@ CUresult fgv_hostmem_short(const struct fgv_client *client, uint64_t bytes)
 	const struct fgv_window *window = &client->window;
 
 	if (!__atomic_exchange_n(&table.short_said, 1, __ATOMIC_RELAXED))
-		fgv_warning("no room for %" PRIu64 " bytes of pinned or mapped memory: a session of "
+		fgv_warning("no room for %" PRIu64
+			    " bytes of pinned or mapped memory: a session of "
 			    "VM %s has %" PRIu64 " for all of it (key \"window\" of the host's "
 			    "configuration)",
 			    bytes, client->vm, window->arena_len - window->staging_len);
@@ -194,7 +195,12 @@ CUresult fgv_hostmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range
 
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*memory = (struct fgv_hostmem){.bytes = bytes, .kind = kind, .flags = flags};
+	*memory = (struct fgv_hostmem){
+		.bytes = bytes,
+		.kind = kind,
+		.flags = flags,
+		.device = fgv_thread_self.device,
+	};
 	if (fgv_arena_alloc(lane->client->arena, bytes, &memory->off)) {
 		free(memory);
 		return fgv_hostmem_short(lane->client, bytes);
@@ -365,28 +371,33 @@ CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
 	return res;
 }
 
-/* Of what is freed by and by; a variable goes with its module. */
-static struct fgv_hostmem *first(void)
+bool fgv_hostmem_first(uint32_t device, uint64_t *address, enum fgv_range_kind *kind)
 {
 	struct fgv_hostmem *memory;
 
 	pthread_mutex_lock(&table.mutex);
-	memory = RB_MIN(memories, &table.memories);
-	while (memory && memory->kind == FGV_RANGE_MANAGED_VARIABLE)
-		memory = RB_NEXT(memories, &table.memories, memory);
+	RB_FOREACH(memory, memories, &table.memories) {
+		/* A variable goes with its module. */
+		if (memory->device == device && memory->kind != FGV_RANGE_MANAGED_VARIABLE)
+			break;
+	}
+	if (memory) {
+		*address = memory->address;
+		*kind = memory->kind;
+	}
 	pthread_mutex_unlock(&table.mutex);
 	return memory;
 }
 
-void fgv_hostmem_drain(struct fgv_lane *lane)
+void fgv_hostmem_keep(uint64_t address)
 {
 	struct fgv_hostmem *memory;
 
-	while ((memory = first())) {
-		fgv_hostmem_remove(memory);
-		if (give_back(lane, memory) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-			break;
-	}
+	pthread_mutex_lock(&table.mutex);
+	memory = find_locked(address);
+	if (memory)
+		memory->device = FGV_DEVICES_MAX;
+	pthread_mutex_unlock(&table.mutex);
 }
 
 void fgv_hostmem_fork_begin(void)

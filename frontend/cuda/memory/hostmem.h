@@ -73,8 +73,10 @@ struct fgv_page_hints {
 CUresult fgv_hostmem_hints(uint64_t address, uint64_t bytes,
 			   void (*each)(struct fgv_page_hints *hints, void *arg), void *arg);
 
-/* Frees all of it but variables. */
-void fgv_hostmem_drain(struct fgv_lane *lane);
+/* The first, by address, that was made on @device, but for variables; false: there is none. */
+bool fgv_hostmem_first(uint32_t device, uint64_t *address, enum fgv_range_kind *kind);
+/* It is this library's own, and stays when devices are reset. */
+void fgv_hostmem_keep(uint64_t address);
 
 /*
  * Around a fork. A child gets registered memory as its own, from what it was at the time of

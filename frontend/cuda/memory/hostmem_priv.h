@@ -18,6 +18,7 @@ struct fgv_hostmem {
 	uint64_t off; /* of those in the window */
 	enum fgv_range_kind kind;
 	unsigned flags;
+	uint32_t device;	      /* with whose reset it goes; FGV_DEVICES_MAX: none */
 	struct fgv_page_hints *hints; /* of each page; NULL until asked for */
 	bool is_in_place;	      /* registered memory: its pages are the window's now */
 };

@@ -122,6 +122,7 @@ CUresult fgv_hostmem_register(struct fgv_lane *lane, uint64_t address, uint64_t 
 		.base = address - address % FGV_PAGE_BYTES,
 		.kind = FGV_RANGE_REGISTERED,
 		.flags = flags,
+		.device = fgv_thread_self.device,
 	};
 	memory->len = fgv_align_up(address + bytes, FGV_PAGE_BYTES) - memory->base;
 	res = has_frame(memory) ? CUDA_ERROR_NOT_SUPPORTED : fgv_hostmem_insert(memory);

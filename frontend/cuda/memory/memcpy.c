@@ -15,7 +15,6 @@
 #include "common/util.h"
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
-#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/vmem.h"
@@ -35,12 +34,9 @@ struct copy {
 /* What a copy from one device to another has in the program at a time. */
 #define PEER_CHUNK (4u << 20)
 
-/*
- * @device: unchanged where the pointer is not known to be some device's. Managed variables are
- * shown to the first device alone: for others they are the program's.
- */
-static bool find_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask,
-		      uint32_t *device)
+/* Managed variables are shown to the first device alone: for others they are the program's. */
+bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask,
+		     uint32_t *device)
 {
 	uint64_t address = (uint64_t)(uintptr_t)ptr;
 	struct fgv_range_view view = {0};
@@ -62,26 +58,14 @@ static bool find_side(const void *ptr, size_t count, bool wanted, enum fgv_side 
 	return !fgv_vmem_is_reserved(address);
 }
 
-bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask)
-{
-	uint32_t device = fgv_thread_self.device;
-
-	if (!find_side(ptr, count, wanted, side, ask, &device))
-		return false;
-	if (device == fgv_thread_self.device)
-		return true;
-	(void)FGV_UNSUPPORTED("such a copy of another device's memory");
-	return false;
-}
-
 static CUresult find_sides(struct copy *copy, unsigned wanted)
 {
 	if (!copy->dst || !copy->src)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!find_side(copy->dst, copy->count, wanted & FGV_MEMCPY_TO_DEVICE, &copy->to, &copy->ask,
-		       &copy->to_device) ||
-	    !find_side(copy->src, copy->count, wanted & FGV_MEMCPY_FROM_DEVICE, &copy->from,
-		       &copy->ask, &copy->from_device))
+	if (!fgv_memcpy_side(copy->dst, copy->count, wanted & FGV_MEMCPY_TO_DEVICE, &copy->to,
+			     &copy->ask, &copy->to_device) ||
+	    !fgv_memcpy_side(copy->src, copy->count, wanted & FGV_MEMCPY_FROM_DEVICE, &copy->from,
+			     &copy->ask, &copy->from_device))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -29,8 +29,10 @@ CUresult fgv_memcpy_run(void *dst, const void *src, size_t count, unsigned wante
 /*
  * For the core: which side [@ptr, @ptr + @count) is on, where the device's is wanted or not. False
  * if it goes past the end of an allocation. *@ask becomes true where the address is not known
- * here, so that the GPU must say if it is right; it is never made false.
+ * here, so that the GPU must say if it is right; it is never made false. *@device becomes the
+ * ordinal of the device that has it, where that is known; it comes with the copy's.
  */
-bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask);
+bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *side, bool *ask,
+		     uint32_t *device);
 
 #endif

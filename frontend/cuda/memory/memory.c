@@ -124,5 +124,5 @@ static void free_one(uint64_t address, void *lane)
 
 void fgv_memory_drain(struct fgv_lane *lane)
 {
-	fgv_addrmap_drain(FGV_RANGE_MEMORY, free_one, lane);
+	fgv_addrmap_drain(lane->client->device, FGV_RANGE_MEMORY, free_one, lane);
 }

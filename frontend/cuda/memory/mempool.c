@@ -24,12 +24,12 @@ static CUresult check_device(int ordinal)
 	return fgv_context_find_device(ordinal, &info);
 }
 
-static CUresult get_pool(CUmemoryPool *pool, int ordinal, struct fgv_pool *(*get)(void))
+static CUresult get_pool(CUmemoryPool *pool, int ordinal, struct fgv_pool *(*get)(uint32_t))
 {
 	CUresult res = pool ? check_device(ordinal) : CUDA_ERROR_INVALID_VALUE;
 
 	if (!res)
-		*pool = handle_of(get());
+		*pool = handle_of(get((uint32_t)ordinal));
 	return res;
 }
 
@@ -47,7 +47,7 @@ CUresult fgv_mempool_set_current(int ordinal, CUmemoryPool pool)
 {
 	CUresult res = check_device(ordinal);
 
-	return res ? res : fgv_pool_set_current(pool_of(pool));
+	return res ? res : fgv_pool_set_current((uint32_t)ordinal, pool_of(pool));
 }
 
 /* Pools are of the device's own memory; CUDA has some of the host's, and of managed memory. */
@@ -67,7 +67,7 @@ static CUresult check_place(const CUmemLocation *location, CUmemAllocationType t
 }
 
 static CUresult get_pool_at(CUmemoryPool *pool, const CUmemLocation *location,
-			    CUmemAllocationType type, struct fgv_pool *(*get)(void))
+			    CUmemAllocationType type, struct fgv_pool *(*get)(uint32_t))
 {
 	CUresult res = check_place(location, type);
 
@@ -91,7 +91,7 @@ CUresult fgv_mempool_set_current_at(const CUmemLocation *location, CUmemAllocati
 {
 	CUresult res = check_place(location, type);
 
-	return res ? res : fgv_pool_set_current(pool_of(pool));
+	return res ? res : fgv_pool_set_current((uint32_t)location->id, pool_of(pool));
 }
 
 CUresult fgv_mempool_check_props(const CUmemPoolProps *props)
@@ -112,7 +112,7 @@ CUresult fgv_mempool_create(CUmemoryPool *pool, const CUmemPoolProps *props)
 		return CUDA_ERROR_INVALID_VALUE;
 	res = fgv_mempool_check_props(props);
 	if (!res)
-		res = fgv_pool_create(props->maxSize, &made);
+		res = fgv_pool_create((uint32_t)props->location.id, props->maxSize, &made);
 	if (!res)
 		*pool = handle_of(made);
 	return res;
@@ -121,7 +121,7 @@ CUresult fgv_mempool_create(CUmemoryPool *pool, const CUmemPoolProps *props)
 CUresult fgv_mempool_destroy(CUmemoryPool pool)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_pool_device(pool_of(pool)), &lane);
 
 	if (res)
 		return res;
@@ -133,7 +133,7 @@ CUresult fgv_mempool_destroy(CUmemoryPool pool)
 CUresult fgv_mempool_trim(CUmemoryPool pool, size_t keep_bytes)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_pool_device(pool_of(pool)), &lane);
 
 	if (res)
 		return res;

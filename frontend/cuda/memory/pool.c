@@ -31,6 +31,7 @@ struct fgv_pool {
 	LIST_ENTRY(fgv_pool) link;
 	LIST_HEAD(, block) blocks;
 	bool is_destroyed; /* and goes with its last block */
+	uint32_t device;
 	int reuse[REUSE_RULES];
 	uint64_t max_bytes;
 	uint64_t threshold_bytes;
@@ -40,19 +41,28 @@ struct fgv_pool {
 
 static struct {
 	pthread_mutex_t mutex;
-	LIST_HEAD(, fgv_pool) pools; /* without the default one */
-	struct fgv_pool common;
-	struct fgv_pool *current;
-	bool is_over; /* atomic: a pool keeps more than its threshold */
+	LIST_HEAD(, fgv_pool) pools; /* without the default ones */
+	struct fgv_pool common[FGV_DEVICES_MAX];
+	struct fgv_pool *current[FGV_DEVICES_MAX]; /* NULL: the default one */
+	bool is_over[FGV_DEVICES_MAX]; /* atomic: a pool keeps more than its threshold */
 } all = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER,
-	.common = {.reuse = {1, 1, 1}},
-	.current = &all.common,
 };
 
-struct fgv_pool *fgv_pool_default(void)
+__attribute__((constructor)) static void start(void)
 {
-	return &all.common;
+	for (uint32_t i = 0; i < FGV_DEVICES_MAX; i++)
+		all.common[i] = (struct fgv_pool){.device = i, .reuse = {1, 1, 1}};
+}
+
+struct fgv_pool *fgv_pool_default(uint32_t device)
+{
+	return &all.common[device];
+}
+
+static bool is_common(const struct fgv_pool *pool)
+{
+	return pool >= all.common && pool < all.common + FGV_DEVICES_MAX;
 }
 
 static bool is_valid_locked(const struct fgv_pool *pool)
@@ -63,7 +73,7 @@ static bool is_valid_locked(const struct fgv_pool *pool)
 		if (each == pool)
 			return !each->is_destroyed;
 	}
-	return pool == &all.common;
+	return is_common(pool);
 }
 
 bool fgv_pool_is_valid(const struct fgv_pool *pool)
@@ -76,35 +86,47 @@ bool fgv_pool_is_valid(const struct fgv_pool *pool)
 	return is_valid;
 }
 
-struct fgv_pool *fgv_pool_current(void)
+uint32_t fgv_pool_device(const struct fgv_pool *pool)
+{
+	uint32_t device = fgv_thread_self.device;
+
+	pthread_mutex_lock(&all.mutex);
+	if (is_valid_locked(pool))
+		device = pool->device;
+	pthread_mutex_unlock(&all.mutex);
+	return device;
+}
+
+struct fgv_pool *fgv_pool_current(uint32_t device)
 {
 	struct fgv_pool *pool;
 
 	pthread_mutex_lock(&all.mutex);
-	pool = all.current;
+	pool = all.current[device];
 	pthread_mutex_unlock(&all.mutex);
-	return pool;
+	return pool ? pool : &all.common[device];
 }
 
-CUresult fgv_pool_set_current(struct fgv_pool *pool)
+CUresult fgv_pool_set_current(uint32_t device, struct fgv_pool *pool)
 {
 	CUresult res = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&all.mutex);
-	if (is_valid_locked(pool)) {
-		all.current = pool;
+	if (is_valid_locked(pool) && pool->device == device) {
+		all.current[device] = pool;
 		res = CUDA_SUCCESS;
 	}
 	pthread_mutex_unlock(&all.mutex);
 	return res;
 }
 
-CUresult fgv_pool_create(uint64_t max_bytes, struct fgv_pool **pool)
+CUresult fgv_pool_create(uint32_t device, uint64_t max_bytes, struct fgv_pool **pool)
 {
 	struct fgv_pool *made = calloc(1, sizeof(*made));
 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->device = device;
 	made->max_bytes = max_bytes;
 	for (unsigned i = 0; i < REUSE_RULES; i++)
 		made->reuse[i] = 1;
@@ -149,9 +171,9 @@ CUresult fgv_pool_destroy(struct fgv_lane *lane, struct fgv_pool *pool)
 	CUresult res = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&all.mutex);
-	if (pool != &all.common && is_valid_locked(pool)) {
-		if (all.current == pool)
-			all.current = &all.common;
+	if (!is_common(pool) && is_valid_locked(pool)) {
+		if (all.current[pool->device] == pool)
+			all.current[pool->device] = NULL;
 		pool->is_destroyed = true;
 		trim_locked(lane, pool, 0);
 		drop_if_empty_locked(pool);
@@ -204,7 +226,8 @@ static CUresult take_kept(struct fgv_pool *pool, uint64_t bytes, uint32_t stream
 	if (is_valid_locked(pool)) {
 		block = find_kept_locked(pool, bytes, stream);
 		res = CUDA_ERROR_NOT_FOUND;
-		if (block && !fgv_addrmap_add(block->address, bytes, FGV_RANGE_POOLED)) {
+		if (block &&
+		    !fgv_addrmap_add_on(pool->device, block->address, bytes, FGV_RANGE_POOLED)) {
 			use_locked(pool, block);
 			*address = block->address;
 			res = CUDA_SUCCESS;
@@ -235,14 +258,16 @@ CUresult fgv_pool_ask_device(struct fgv_lane *lane, uint64_t bytes, enum fgv_ran
 			     uint64_t *address)
 {
 	CUresult res = fgv_devmem_alloc(lane, bytes, kind, address);
+	uint32_t device = lane->client->device;
 	struct fgv_pool *pool;
 
 	if (res != CUDA_ERROR_OUT_OF_MEMORY)
 		return res;
 	pthread_mutex_lock(&all.mutex);
-	trim_locked(lane, &all.common, 0);
+	trim_locked(lane, &all.common[device], 0);
 	LIST_FOREACH(pool, &all.pools, link) {
-		trim_locked(lane, pool, 0);
+		if (pool->device == device)
+			trim_locked(lane, pool, 0);
 	}
 	pthread_mutex_unlock(&all.mutex);
 	return fgv_devmem_alloc(lane, bytes, kind, address);
@@ -293,15 +318,15 @@ static struct block *find_in(struct fgv_pool *pool, uint64_t address)
 	return NULL;
 }
 
-static struct block *find_locked(uint64_t address, struct fgv_pool **pool)
+static struct block *find_locked(uint32_t device, uint64_t address, struct fgv_pool **pool)
 {
-	struct block *block = find_in(&all.common, address);
+	struct block *block = find_in(&all.common[device], address);
 
-	*pool = &all.common;
+	*pool = &all.common[device];
 	if (block)
 		return block;
 	LIST_FOREACH(*pool, &all.pools, link) {
-		block = find_in(*pool, address);
+		block = (*pool)->device == device ? find_in(*pool, address) : NULL;
 		if (block)
 			return block;
 	}
@@ -314,7 +339,7 @@ CUresult fgv_pool_free(struct fgv_lane *lane, uint64_t address, uint32_t stream)
 	struct block *block;
 
 	pthread_mutex_lock(&all.mutex);
-	block = find_locked(address, &pool);
+	block = find_locked(lane->client->device, address, &pool);
 	if (block) {
 		fgv_addrmap_remove(address, FGV_RANGE_POOLED);
 		pool->used_bytes -= block->bytes;
@@ -323,7 +348,7 @@ CUresult fgv_pool_free(struct fgv_lane *lane, uint64_t address, uint32_t stream)
 		if (pool->is_destroyed)
 			release_locked(lane, pool, block);
 		else if (pool->reserved_bytes > pool->threshold_bytes)
-			__atomic_store_n(&all.is_over, true, __ATOMIC_RELAXED);
+			__atomic_store_n(&all.is_over[pool->device], true, __ATOMIC_RELAXED);
 		drop_if_empty_locked(pool);
 	}
 	pthread_mutex_unlock(&all.mutex);
@@ -411,18 +436,17 @@ CUresult fgv_pool_set_attribute(struct fgv_pool *pool, CUmemPool_attribute attri
 
 void fgv_pool_settle(struct fgv_lane *lane)
 {
+	uint32_t device = lane->client->device;
 	struct fgv_pool *pool;
 
-	if (__builtin_expect(!__atomic_load_n(&all.is_over, __ATOMIC_RELAXED), 1))
-		return;
-	/* Pools are the first device's. */
-	if (lane->client->device)
+	if (__builtin_expect(!__atomic_load_n(&all.is_over[device], __ATOMIC_RELAXED), 1))
 		return;
 	pthread_mutex_lock(&all.mutex);
-	__atomic_store_n(&all.is_over, false, __ATOMIC_RELAXED);
-	trim_locked(lane, &all.common, all.common.threshold_bytes);
+	__atomic_store_n(&all.is_over[device], false, __ATOMIC_RELAXED);
+	trim_locked(lane, &all.common[device], all.common[device].threshold_bytes);
 	LIST_FOREACH(pool, &all.pools, link) {
-		trim_locked(lane, pool, pool->threshold_bytes);
+		if (pool->device == device)
+			trim_locked(lane, pool, pool->threshold_bytes);
 	}
 	pthread_mutex_unlock(&all.mutex);
 }
@@ -440,12 +464,16 @@ static void drain_locked(struct fgv_lane *lane, struct fgv_pool *pool)
 
 void fgv_pool_drain(struct fgv_lane *lane)
 {
-	struct fgv_pool *pool;
+	uint32_t device = lane->client->device;
+	struct fgv_pool *pool, *next;
 
 	pthread_mutex_lock(&all.mutex);
-	all.current = &all.common;
-	drain_locked(lane, &all.common);
-	while ((pool = LIST_FIRST(&all.pools))) {
+	all.current[device] = NULL;
+	drain_locked(lane, &all.common[device]);
+	for (pool = LIST_FIRST(&all.pools); pool; pool = next) {
+		next = LIST_NEXT(pool, link);
+		if (pool->device != device)
+			continue;
 		drain_locked(lane, pool);
 		pool->is_destroyed = true;
 		drop_if_empty_locked(pool);

@@ -4,7 +4,8 @@
  * For that a pool keeps what was freed, without a word to the host. What is more than its release
  * threshold goes back to the device when the program synchronizes next.
  *
- * What a pool keeps counts against the VM's quota. There is one device, so one default pool.
+ * What a pool keeps counts against the VM's quota. Each device has a default pool and a current
+ * one. A lane that is given is one of the pool's device.
  *
  * Threads: any. One mutex inside, never held over a call of the host.
  */
@@ -20,18 +21,23 @@
 struct fgv_lane;
 struct fgv_pool;
 
-struct fgv_pool *fgv_pool_default(void);
+struct fgv_pool *fgv_pool_default(uint32_t device);
 
-/* The one that allocations come from that name none; CUDA_ERROR_INVALID_VALUE if it is none. */
-struct fgv_pool *fgv_pool_current(void);
-CUresult fgv_pool_set_current(struct fgv_pool *pool);
+/*
+ * The one that allocations on a device come from that name none; CUDA_ERROR_INVALID_VALUE if it is
+ * none of that device.
+ */
+struct fgv_pool *fgv_pool_current(uint32_t device);
+CUresult fgv_pool_set_current(uint32_t device, struct fgv_pool *pool);
 
 /* @max_bytes 0: no limit of its own. */
-CUresult fgv_pool_create(uint64_t max_bytes, struct fgv_pool **pool);
+CUresult fgv_pool_create(uint32_t device, uint64_t max_bytes, struct fgv_pool **pool);
 /* What it keeps goes at once, what is in use when it is freed. Not the default one. */
 CUresult fgv_pool_destroy(struct fgv_lane *lane, struct fgv_pool *pool);
 
 bool fgv_pool_is_valid(const struct fgv_pool *pool);
+/* The ordinal of its device; the thread's where it is none. */
+uint32_t fgv_pool_device(const struct fgv_pool *pool);
 
 /* @stream: the host's handle. */
 CUresult fgv_pool_alloc(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t bytes,
@@ -55,7 +61,7 @@ CUresult fgv_pool_set_attribute(struct fgv_pool *pool, CUmemPool_attribute attri
 /* The program has synchronized: gives back what pools keep beyond their thresholds. */
 void fgv_pool_settle(struct fgv_lane *lane);
 
-/* Frees all memory of all pools; only the default one is left. */
+/* Frees all memory of all pools of the lane's device; only the default one is left. */
 void fgv_pool_drain(struct fgv_lane *lane);
 
 #endif

@@ -99,7 +99,7 @@ static CUresult ask_into(const struct fgv_tensor_shape *shape, CUdeviceptr addre
 {
 	struct fgv_lane *lane;
 	CUtensorMap made;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;

@@ -25,12 +25,31 @@ struct object {
 	CUDA_RESOURCE_VIEW_DESC view;
 };
 
-/* By number; textures and surfaces may have the same ones. The mutex is held around all use. */
-static struct objects {
+/*
+ * By number; textures and surfaces may have the same ones, and so may two devices. The mutex is
+ * held around all use.
+ */
+struct objects {
 	pthread_mutex_t mutex;
 	struct fgv_ptrhash objects;
 	LIST_HEAD(object_list, object) list;
-} textures = {.mutex = PTHREAD_MUTEX_INITIALIZER}, surfaces = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+};
+
+static struct objects of_textures[FGV_DEVICES_MAX] = {
+	[0 ... FGV_DEVICES_MAX - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+static struct objects of_surfaces[FGV_DEVICES_MAX] = {
+	[0 ... FGV_DEVICES_MAX - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+
+/* Objects are made, and found, on the device that the thread works on. */
+static struct objects *textures(void)
+{
+	return &of_textures[fgv_thread_self.device];
+}
+
+static struct objects *surfaces(void)
+{
+	return &of_surfaces[fgv_thread_self.device];
+}
 
 static CUresult keep(struct objects *objects, uint64_t number, const struct object *made)
 {
@@ -77,7 +96,7 @@ struct resource {
 
 static CUresult find_array(const struct fgv_array *array, struct resource *found)
 {
-	if (!array)
+	if (!array || array->device != fgv_thread_self.device)
 		return CUDA_ERROR_INVALID_HANDLE;
 	found->array = array->handle;
 	found->format = array->desc.Format;
@@ -155,7 +174,7 @@ static CUresult send_texture(const struct object *wanted, const struct resource 
 	const uint32_t view_levels[2] = {view->firstMipmapLevel, view->lastMipmapLevel};
 	const uint32_t view_layers[2] = {view->firstLayer, view->lastLayer};
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
@@ -173,7 +192,7 @@ static void send_destroy(uint32_t handle)
 {
 	struct fgv_lane *lane;
 
-	if (fgv_context_enter(&lane))
+	if (fgv_context_enter_any(&lane))
 		return;
 	fgv_post_texture_destroy(lane, handle);
 	fgv_lane_leave(lane);
@@ -202,7 +221,7 @@ CUresult fgv_texture_create(CUtexObject *texture, const CUDA_RESOURCE_DESC *desc
 	res = send_texture(&made, &resource, &number, &made.handle);
 	if (res)
 		return res;
-	res = keep(&textures, number, &made);
+	res = keep(textures(), number, &made);
 	if (res)
 		send_destroy(made.handle);
 	else
@@ -213,7 +232,7 @@ CUresult fgv_texture_create(CUtexObject *texture, const CUDA_RESOURCE_DESC *desc
 static CUresult send_surface(uint32_t array, uint32_t *handle, uint64_t *number)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_any(&lane);
 
 	if (res)
 		return res;
@@ -232,13 +251,13 @@ CUresult fgv_texture_create_surface(CUsurfObject *surface, const CUDA_RESOURCE_D
 	if (!surface || !desc || desc->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
 	array = fgv_array_find(desc->res.array.hArray);
-	if (!array)
+	if (!array || array->device != fgv_thread_self.device)
 		return CUDA_ERROR_INVALID_HANDLE;
 	res = send_surface(array->handle, &made.handle, &number);
 	if (res)
 		return res;
 	made.resource = *desc;
-	res = keep(&surfaces, number, &made);
+	res = keep(surfaces(), number, &made);
 	if (res)
 		send_destroy(made.handle);
 	else
@@ -267,8 +286,8 @@ static void drain(struct objects *objects, struct fgv_lane *lane)
 
 void fgv_texture_drain(struct fgv_lane *lane)
 {
-	drain(&textures, lane);
-	drain(&surfaces, lane);
+	drain(&of_textures[lane->client->device], lane);
+	drain(&of_surfaces[lane->client->device], lane);
 }
 
 static CUresult destroy(struct objects *objects, uint64_t number)
@@ -291,19 +310,19 @@ static CUresult destroy(struct objects *objects, uint64_t number)
 
 CUresult fgv_texture_destroy(CUtexObject texture)
 {
-	return destroy(&textures, texture);
+	return destroy(textures(), texture);
 }
 
 CUresult fgv_texture_destroy_surface(CUsurfObject surface)
 {
-	return destroy(&surfaces, surface);
+	return destroy(surfaces(), surface);
 }
 
 CUresult fgv_texture_get_resource(CUDA_RESOURCE_DESC *resource, CUtexObject texture)
 {
 	struct object found;
 
-	if (!resource || look_up(&textures, texture, &found))
+	if (!resource || look_up(textures(), texture, &found))
 		return CUDA_ERROR_INVALID_VALUE;
 	*resource = found.resource;
 	return CUDA_SUCCESS;
@@ -313,7 +332,7 @@ CUresult fgv_texture_get_how(CUDA_TEXTURE_DESC *how, CUtexObject texture)
 {
 	struct object found;
 
-	if (!how || look_up(&textures, texture, &found))
+	if (!how || look_up(textures(), texture, &found))
 		return CUDA_ERROR_INVALID_VALUE;
 	*how = found.how;
 	return CUDA_SUCCESS;
@@ -323,7 +342,7 @@ CUresult fgv_texture_get_view(CUDA_RESOURCE_VIEW_DESC *view, CUtexObject texture
 {
 	struct object found;
 
-	if (!view || look_up(&textures, texture, &found))
+	if (!view || look_up(textures(), texture, &found))
 		return CUDA_ERROR_INVALID_VALUE;
 	*view = found.view;
 	return CUDA_SUCCESS;
@@ -333,7 +352,7 @@ CUresult fgv_texture_get_surface_resource(CUDA_RESOURCE_DESC *resource, CUsurfOb
 {
 	struct object found;
 
-	if (!resource || look_up(&surfaces, surface, &found))
+	if (!resource || look_up(surfaces(), surface, &found))
 		return CUDA_ERROR_INVALID_VALUE;
 	*resource = found.resource;
 	return CUDA_SUCCESS;
@@ -350,7 +369,7 @@ CUresult fgv_texture_linear_width(CUarray_format format, unsigned channels, int 
 	if (!width || !fgv_texel_bytes(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	res = fgv_call_texture_linear_width(lane, format, channels, &texels);

@@ -102,7 +102,7 @@ CUresult fgv_vmem_reserve(CUdeviceptr *address, size_t bytes, size_t alignment, 
 
 	if (!address || !bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	made = new_range(hint, bytes);
@@ -146,7 +146,7 @@ CUresult fgv_vmem_free(CUdeviceptr address, size_t bytes)
 {
 	struct range *range;
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_first(&lane, "virtual memory");
 
 	if (res)
 		return res;
@@ -186,7 +186,7 @@ CUresult fgv_vmem_map(CUdeviceptr address, size_t bytes, size_t offset,
 
 	if (!bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	made = new_range(address, bytes);
@@ -274,7 +274,7 @@ CUresult fgv_vmem_unmap(CUdeviceptr address, size_t bytes)
 	CUresult res = bytes ? fgv_capturing_check_unsafe() : CUDA_ERROR_INVALID_VALUE;
 
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	if (hide(address, bytes)) {
@@ -361,7 +361,7 @@ CUresult fgv_vmem_set_access(CUdeviceptr address, size_t bytes, const CUmemAcces
 	if (bytes && list && count)
 		res = read_access(list, count, &flags);
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	res = set_on(lane, address, bytes, (CUmemAccess_flags)flags);

@@ -187,7 +187,7 @@ CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
 		return CUDA_ERROR_INVALID_VALUE;
 	res = check_prop(prop);
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	res = ask_granularity(lane, option, &found);
@@ -304,7 +304,7 @@ CUresult fgv_vmem_export(void *shareable, CUmemGenericAllocationHandle handle,
 
 	if (!shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	sweep(lane);
@@ -373,7 +373,7 @@ CUresult fgv_vmem_create(CUmemGenericAllocationHandle *handle, size_t bytes,
 		return CUDA_ERROR_INVALID_VALUE;
 	res = check_prop(prop);
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
 	sweep(lane);
@@ -389,7 +389,7 @@ CUresult fgv_vmem_release(CUmemGenericAllocationHandle handle)
 	struct fgv_vmem_memory *memory;
 	struct fgv_lane *lane;
 	bool is_over = false;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_first(&lane, "virtual memory");
 
 	if (res)
 		return res;

@@ -220,7 +220,7 @@ static CUresult begin(struct fgv_kernel *kernel, const CUlaunchConfig *config,
 	CUresult res = fgv_launch_read(config, launch);
 
 	if (!res)
-		res = fgv_context_enter(lane);
+		res = fgv_context_enter_any(lane);
 	if (res)
 		return res;
 	res = fgv_kernel_need(*lane, kernel);

@@ -253,7 +253,7 @@ static CUresult list_kernels(CUlibrary library, struct fgv_module **module, char
 	*module = module_of(library);
 	if (!*module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_on(0, &lane);
 	if (res)
 		return res;
 	res = fgv_module_kernel_names(lane, *module, names, bytes);

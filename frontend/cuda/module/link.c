@@ -202,7 +202,7 @@ CUresult fgv_link_complete(CUlinkState state, void **image, size_t *len, struct 
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!image || !len || !link->len || link->image)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
 	needed = 2 * link->len + FIRST_ROOM;

@@ -461,8 +461,14 @@ void fgv_registry_remove(struct fgv_module *module)
 
 void fgv_registry_unload(struct fgv_lane *lane)
 {
+	uint32_t device = lane->client->device;
+
 	pthread_mutex_lock(&registry.mutex);
-	for (struct fgv_module *each = registry.modules; each; each = each->next)
-		unload(each, lane);
+	for (struct fgv_module *each = registry.modules; each; each = each->next) {
+		struct fgv_module *there = device ? each->twins[device] : each;
+
+		if (there)
+			unload(there, lane);
+	}
 	pthread_mutex_unlock(&registry.mutex);
 }

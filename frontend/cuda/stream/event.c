@@ -107,7 +107,7 @@ static void drain_one(const struct fgv_object_info *info, void *lane)
 
 void fgv_event_drain(struct fgv_lane *lane)
 {
-	fgv_object_drain(FGV_OBJECT_EVENT, drain_one, lane);
+	fgv_object_drain(FGV_OBJECT_EVENT, lane->client->device, drain_one, lane);
 }
 
 static CUresult check_captured(uint32_t handle)

@@ -3,7 +3,7 @@
  * function's turn it is, calls it, and says that it has returned with the next question. What
  * comes after it in the stream waits on the host for that.
  *
- * The thread is started for the first function and stays. Its functions may call
+ * The thread is started for the first function of a device and stays. Its functions may call
  * nothing of CUDA: it has no lane then, and gets none.
  *
  * Lock: state.mutex guards the list. A number is drawn and posted while it is held, so that the
@@ -29,6 +29,7 @@ struct func {
 struct pending {
 	struct pending *next;
 	uint64_t number;
+	uint32_t device; /* of the stream */
 	struct func func;
 };
 
@@ -37,17 +38,17 @@ static struct {
 	struct pending *first;
 	struct pending **end;
 	uint64_t last_number;
-	bool has_thread;
+	bool has_thread[FGV_DEVICES_MAX];
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .end = &state.first};
 
-/* Takes number @number, or with 0 the first, out of the list. */
-static struct pending *take(uint64_t number)
+/* Takes number @number, or with 0 the first of @device, out of the list. */
+static struct pending *take(uint32_t device, uint64_t number)
 {
 	struct pending **link = &state.first;
 	struct pending *found;
 
 	pthread_mutex_lock(&state.mutex);
-	while (*link && number && (*link)->number != number)
+	while (*link && ((*link)->device != device || (number && (*link)->number != number)))
 		link = &(*link)->next;
 	found = *link;
 	if (found) {
@@ -77,21 +78,21 @@ static void call(struct pending *pending, CUresult status)
 }
 
 /* There will be no GPU any more: only callbacks want to know. */
-static void end_all(CUresult status)
+static void end_all(uint32_t device, CUresult status)
 {
 	struct pending *pending;
 
-	while ((pending = take(0)))
+	while ((pending = take(device, 0)))
 		call(pending, status);
 	pthread_mutex_lock(&state.mutex);
-	state.has_thread = false;
+	state.has_thread[device] = false;
 	pthread_mutex_unlock(&state.mutex);
 }
 
-static CUresult ask(uint64_t done, uint64_t *number)
+static CUresult ask(uint32_t device, uint64_t done, uint64_t *number)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(device, &lane);
 
 	if (res)
 		return res;
@@ -100,29 +101,31 @@ static CUresult ask(uint64_t done, uint64_t *number)
 	return res;
 }
 
-static void *serve(void *unused)
+static void *serve(void *ordinal)
 {
+	uint32_t device = (uint32_t)(uintptr_t)ordinal;
 	uint64_t number = 0;
 	CUresult res;
 
-	(void)unused;
-	while (!(res = ask(number, &number))) {
-		struct pending *pending = take(number);
+	while (!(res = ask(device, number, &number))) {
+		struct pending *pending = take(device, number);
 
 		if (pending)
 			call(pending, CUDA_SUCCESS);
 	}
-	end_all(res);
+	end_all(device, res);
 	return NULL;
 }
 
 static CUresult post_locked(struct fgv_lane *lane, struct pending *pending, uint32_t stream)
 {
+	uint32_t device = lane->client->device;
 	CUresult res;
 
-	if (!state.has_thread && fgv_thread_start(serve))
+	if (!state.has_thread[device] && fgv_thread_start(serve, (void *)(uintptr_t)device))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	state.has_thread = true;
+	state.has_thread[device] = true;
+	pending->device = device;
 	pending->number = ++state.last_number;
 	res = fgv_post_host_func(lane, stream, pending->number);
 	if (res)
@@ -185,7 +188,7 @@ static CUresult launch(const struct func *func)
 {
 	struct fgv_lane *lane;
 	uint32_t handle;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = fgv_context_enter_on(fgv_stream_device(func->stream), &lane);
 
 	if (res)
 		return res;

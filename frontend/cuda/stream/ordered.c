@@ -4,6 +4,7 @@
 #include "frontend/cuda/stream/ordered.h"
 
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/pool.h"
@@ -29,14 +30,17 @@ static CUresult allocate_on(struct fgv_lane *lane, size_t size, struct fgv_pool 
 
 CUresult fgv_ordered_alloc(CUdeviceptr *address, size_t bytes, CUmemoryPool name, CUstream stream)
 {
-	struct fgv_pool *pool = name ? (struct fgv_pool *)name : fgv_pool_current();
+	uint32_t device = fgv_stream_device(stream);
+	struct fgv_pool *pool = name ? (struct fgv_pool *)name : fgv_pool_current(device);
 	struct fgv_lane *lane;
 	uint64_t made = 0;
 	CUresult res;
 
 	if (!address || !fgv_pool_is_valid(pool))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter(&lane);
+	if (fgv_pool_device(pool) != device)
+		return FGV_UNSUPPORTED("allocation in a stream of another device than the pool's");
+	res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = allocate_on(lane, bytes, pool, stream, &made);
@@ -81,9 +85,17 @@ static CUresult release_on(struct fgv_lane *lane, uint64_t address, CUstream str
 
 CUresult fgv_ordered_free(CUdeviceptr address, CUstream stream)
 {
+	uint32_t device = fgv_addrmap_device(address);
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter(&lane);
+	CUresult res = CUDA_SUCCESS;
 
+	/* Behind the stream, but in another one's order: it is waited for. */
+	if (device != fgv_stream_device(stream)) {
+		res = fgv_stream_synchronize(stream);
+		stream = CU_STREAM_LEGACY;
+	}
+	if (!res)
+		res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = release_on(lane, address, stream);

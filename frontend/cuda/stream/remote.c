@@ -14,6 +14,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/host.h"
+#include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/stream/own.h"
 
 #define STREAMS 32 /* of a device */
@@ -50,6 +51,7 @@ static CUresult need_words(void)
 	res = fgv_host_alloc(&made, FGV_PAGE_BYTES, CU_MEMHOSTALLOC_PORTABLE);
 	if (res)
 		return res;
+	fgv_hostmem_keep((uint64_t)(uintptr_t)made);
 	if (!__atomic_compare_exchange_n(&remote.words, &none, made, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		fgv_host_free(made);

@@ -203,7 +203,7 @@ static void drain_one(const struct fgv_object_info *info, void *lane)
 
 void fgv_stream_drain(struct fgv_lane *lane)
 {
-	fgv_object_drain(FGV_OBJECT_STREAM, drain_one, lane);
+	fgv_object_drain(FGV_OBJECT_STREAM, lane->client->device, drain_one, lane);
 }
 
 /* One of the calls that ask about a stream. */

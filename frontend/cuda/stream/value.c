@@ -69,7 +69,7 @@ CUresult fgv_value_wait(const struct fgv_value *value, CUstream stream)
 	CUresult res = check_wait(value);
 
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
 	res = fgv_stream_handle(lane, stream, &handle);
@@ -102,7 +102,7 @@ CUresult fgv_value_write(const struct fgv_value *value, CUstream stream)
 	CUresult res = check_write(value, &is_known);
 
 	if (!res)
-		res = fgv_context_enter(&lane);
+		res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 	if (res)
 		return res;
 	res = fgv_stream_handle(lane, stream, &handle);

@@ -192,21 +192,23 @@ START_TEST(mappings)
 	CUmemGenericAllocationHandle handle;
 	enum fgv_side side;
 	CUdeviceptr address;
+	uint32_t device = 7;
 	bool ask = false;
 
 	EXPECT(fgv_vmem_reserve(&address, 4 * UNIT, 0, 0, 0), CUDA_SUCCESS);
 	EXPECT(fgv_vmem_create(&handle, UNIT, &device_memory, 0), CUDA_SUCCESS);
 	for (uint64_t at = 0; at < 3 * UNIT; at += UNIT)
 		EXPECT(fgv_vmem_map(address + at, UNIT, 0, handle, 0), CUDA_SUCCESS);
-	ck_assert(fgv_memcpy_side((void *)address, 3 * UNIT, true, &side, &ask));
-	ck_assert(fgv_memcpy_side((void *)(address + UNIT - 1), 2, true, &side, &ask));
-	ck_assert(!fgv_memcpy_side((void *)address, 3 * UNIT + 1, true, &side, &ask));
-	ck_assert(!fgv_memcpy_side((void *)address, SIZE_MAX, true, &side, &ask));
+	ck_assert(fgv_memcpy_side((void *)address, 3 * UNIT, true, &side, &ask, &device));
+	ck_assert(fgv_memcpy_side((void *)(address + UNIT - 1), 2, true, &side, &ask, &device));
+	ck_assert(!fgv_memcpy_side((void *)address, 3 * UNIT + 1, true, &side, &ask, &device));
+	ck_assert(!fgv_memcpy_side((void *)address, SIZE_MAX, true, &side, &ask, &device));
 	ck_assert(!ask);
+	ck_assert_uint_eq(device, 0);
 	EXPECT(fgv_vmem_unmap(address, UNIT / 2), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(fgv_vmem_unmap(address + UNIT, UNIT), CUDA_SUCCESS);
-	ck_assert(fgv_memcpy_side((void *)address, UNIT, true, &side, &ask));
-	ck_assert(!fgv_memcpy_side((void *)address, UNIT + 1, true, &side, &ask));
+	ck_assert(fgv_memcpy_side((void *)address, UNIT, true, &side, &ask, &device));
+	ck_assert(!fgv_memcpy_side((void *)address, UNIT + 1, true, &side, &ask, &device));
 	EXPECT(fgv_vmem_unmap(address, 3 * UNIT), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(fgv_vmem_unmap(address, UNIT), CUDA_SUCCESS);
 	EXPECT(fgv_vmem_unmap(address + 2 * UNIT, UNIT), CUDA_SUCCESS);

@@ -146,7 +146,7 @@ START_TEST(ranges_drained)
 	fgv_addrmap_add(10, 1, FGV_RANGE_MEMORY);
 	fgv_addrmap_add(20, 1, FGV_RANGE_VARIABLE);
 	fgv_addrmap_add(30, 1, FGV_RANGE_MEMORY);
-	fgv_addrmap_drain(FGV_RANGE_MEMORY, count_range, &sum);
+	fgv_addrmap_drain(0, FGV_RANGE_MEMORY, count_range, &sum);
 	ck_assert_uint_eq(drained, 2);
 	ck_assert_uint_eq(sum, 40);
 	ck_assert_int_eq(fgv_addrmap_fit(10, 1), FGV_FIT_UNKNOWN);
