@@ -46,7 +46,7 @@ static unsigned hash(const char *key)
 	return h % BUCKETS;
 }
 
-/* A sanitized build has the handlers once, for any processor (Makefile.inc). */
+/* A sanitized build, or one for coverage, has the handlers once (Makefile.inc). */
 #ifdef FGV_ISA_VARIANTS
 static bool fill_for_newer(handler *table)
 {
