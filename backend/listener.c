@@ -9,6 +9,7 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -136,6 +137,22 @@ explain:
 	if (ret)
 		snprintf(why, why_len, "%s: %s", path, explain(ret));
 	return ret ? ret : fd;
+}
+
+int fgv_listener_watch(int loop, struct fgv_watch *watch, const char *path, struct stat *made,
+		       char *why, size_t why_len)
+{
+	int ret = fgv_listener_open(path, SOCK_STREAM, 0600, made, why, why_len);
+
+	if (ret < 0)
+		return ret;
+	watch->fd = ret;
+	ret = fgv_loop_add(loop, watch, EPOLLIN);
+	if (ret) {
+		snprintf(why, why_len, "%s: %s", path, strerror(-ret));
+		fgv_listener_close(watch->fd, path, made);
+	}
+	return ret;
 }
 
 void fgv_listener_close(int fd, const char *path, const struct stat *made)

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <sys/stat.h>
+#include "backend/loop.h"
 
 /*
  * A socket of @type that listens at @path, whose file gets @mode; non-blocking. Its folder
@@ -15,6 +16,13 @@
  */
 int fgv_listener_open(const char *path, int type, mode_t mode, struct stat *made, char *why,
 		      size_t why_len);
+
+/*
+ * The same for a stream socket of mode 0600 whose connections @watch, with its ready set, is to
+ * hear of in @loop: watch->fd is the socket.
+ */
+int fgv_listener_watch(int loop, struct fgv_watch *watch, const char *path, struct stat *made,
+		       char *why, size_t why_len);
 
 /* Closes @fd, and removes the file at @path if it is still the one that was made. */
 void fgv_listener_close(int fd, const char *path, const struct stat *made);

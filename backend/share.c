@@ -93,36 +93,46 @@ static int attach(struct fgv_share *share, const struct fgv_config_vm *config)
 	return ret;
 }
 
+/* One after another, from *@at = 0 on: what computes, and what copies by itself. NULL: no more. */
+static struct fgv_gpusched_vgpu *next_engine(const struct fgv_share *share, unsigned *at)
+{
+	struct fgv_gpusched_vgpu *engine = NULL;
+
+	for (; !engine && *at <= FGV_COPY_ENGINES; (*at)++)
+		engine = *at ? share->copying[*at - 1] : share->vgpu;
+	return engine;
+}
+
 int fgv_share_set_shares(struct fgv_share *share, const struct fgv_sched_shares *shares)
 {
-	int ret = fgv_gpusched_set_shares(share->vgpu, shares);
+	struct fgv_gpusched_vgpu *engine;
+	unsigned at = 0;
+	int ret = 0;
 
-	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
-		if (share->copying[i])
-			ret = fgv_gpusched_set_shares(share->copying[i], shares);
-	}
+	while (!ret && (engine = next_engine(share, &at)))
+		ret = fgv_gpusched_set_shares(engine, shares);
 	return ret;
 }
 
 int fgv_share_set_priority(struct fgv_share *share, uint32_t priority)
 {
-	int ret = fgv_gpusched_set_priority(share->vgpu, priority);
+	struct fgv_gpusched_vgpu *engine;
+	unsigned at = 0;
+	int ret = 0;
 
-	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
-		if (share->copying[i])
-			ret = fgv_gpusched_set_priority(share->copying[i], priority);
-	}
+	while (!ret && (engine = next_engine(share, &at)))
+		ret = fgv_gpusched_set_priority(engine, priority);
 	return ret;
 }
 
 int fgv_share_set_weight(struct fgv_share *share, uint32_t weight)
 {
-	int ret = fgv_gpusched_set_weight(share->vgpu, weight);
+	struct fgv_gpusched_vgpu *engine;
+	unsigned at = 0;
+	int ret = 0;
 
-	for (unsigned i = 0; i < FGV_COPY_ENGINES && !ret; i++) {
-		if (share->copying[i])
-			ret = fgv_gpusched_set_weight(share->copying[i], weight);
-	}
+	while (!ret && (engine = next_engine(share, &at)))
+		ret = fgv_gpusched_set_weight(engine, weight);
 	return ret;
 }
 

@@ -301,23 +301,6 @@ static int give_to(struct fgv_ivshmem_server *server, uid_t uid, char *why, size
 	return ret;
 }
 
-static int listen_at(struct fgv_ivshmem_server *server, char *why, size_t why_len)
-{
-	int ret = fgv_listener_open(server->path, SOCK_STREAM, 0600, &server->socket_file, why,
-				    why_len);
-
-	if (ret < 0)
-		return ret;
-	server->watch.fd = ret;
-	server->uid = geteuid();
-	ret = fgv_loop_add(server->ivshmem->loop, &server->watch, EPOLLIN);
-	if (ret) {
-		snprintf(why, why_len, "%s: %s", server->path, strerror(-ret));
-		fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
-	}
-	return ret;
-}
-
 static void take_away(struct fgv_ivshmem_server *server, const char *why)
 {
 	if (server->qemu)
@@ -361,7 +344,9 @@ int fgv_ivshmem_open(struct fgv_ivshmem *ivshmem, const char *path, uid_t uid, c
 	server->watch.ready = connection_ready;
 	server->ivshmem = ivshmem;
 	snprintf(server->path, sizeof(server->path), "%s", path);
-	ret = listen_at(server, why, why_len);
+	server->uid = geteuid();
+	ret = fgv_listener_watch(ivshmem->loop, &server->watch, server->path, &server->socket_file,
+				 why, why_len);
 	if (ret) {
 		free(server);
 		return ret;

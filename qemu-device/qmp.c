@@ -278,23 +278,6 @@ static int give_to(struct fgv_qmp_server *server, uid_t uid, char *why, size_t w
 	return ret;
 }
 
-static int listen_at(struct fgv_qmp_server *server, char *why, size_t why_len)
-{
-	int ret = fgv_listener_open(server->path, SOCK_STREAM, 0600, &server->socket_file, why,
-				    why_len);
-
-	if (ret < 0)
-		return ret;
-	server->watch.fd = ret;
-	server->uid = geteuid();
-	ret = fgv_loop_add(server->qmp->loop, &server->watch, EPOLLIN);
-	if (ret) {
-		snprintf(why, why_len, "%s: %s", server->path, strerror(-ret));
-		fgv_listener_close(server->watch.fd, server->path, &server->socket_file);
-	}
-	return ret;
-}
-
 static void take_away(struct fgv_qmp_server *server)
 {
 	if (server->talk)
@@ -337,7 +320,9 @@ int fgv_qmp_open(struct fgv_qmp *qmp, const char *ivshmem, uid_t uid, char *why,
 	server->watch.ready = connection_ready;
 	server->qmp = qmp;
 	snprintf(server->path, sizeof(server->path), "%s" FGV_QMP_SUFFIX, ivshmem);
-	ret = listen_at(server, why, why_len);
+	server->uid = geteuid();
+	ret = fgv_listener_watch(qmp->loop, &server->watch, server->path, &server->socket_file, why,
+				 why_len);
 	if (ret) {
 		free(server);
 		return ret;
