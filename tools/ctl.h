@@ -73,16 +73,13 @@ int fgv_ctl_top(const char *socket, uint64_t interval_ns);
 
 /* --- Tables ------------------------------------------------------------------ */
 
-#define FGV_TABLE_COLUMNS_MAX 16
-
-/* Names of columns, NULL at the end; one that begins with '<' is aligned to the left. */
 struct fgv_table {
-	const char *const *names;
-	size_t columns;
-	char **cells; /* row by row */
-	size_t count;
+	struct libscols_table *table;
+	struct libscols_line *line; /* the last one, which has @cells */
+	size_t cells, columns;
 };
 
+/* Names of columns, NULL at the end; one that begins with '<' is aligned to the left. */
 void fgv_table_init(struct fgv_table *table, const char *const *names);
 
 /* The next cell; what came from outside is shown without control characters. */

@@ -1,11 +1,13 @@
 /*
- * Tables of text in columns; see ctl.h. Out of memory ends the program.
+ * Tables of text in columns, as libsmartcols prints them; see ctl.h. Out of memory ends the
+ * program.
  */
 #define _GNU_SOURCE
 #include "tools/ctl.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libsmartcols.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,34 +15,48 @@
 #include "common/log.h"
 #include "common/util.h"
 
-static void *checked(void *memory)
+static void check(bool works)
 {
-	if (memory)
-		return memory;
+	if (works)
+		return;
 	fgv_error("out of memory");
 	exit(EXIT_FAILURE);
 }
 
+static void add_column(struct fgv_table *table, const char *name)
+{
+	bool left = name[0] == '<';
+	struct libscols_column *column =
+		scols_table_new_column(table->table, name + left, 0, left ? 0 : SCOLS_FL_RIGHT);
+
+	check(column);
+	table->columns++;
+}
+
+/* As wide as it must be, whatever the terminal is: what is cut off can't be read by a program. */
 void fgv_table_init(struct fgv_table *table, const char *const *names)
 {
-	*table = (struct fgv_table){.names = names};
+	*table = (struct fgv_table){.table = scols_new_table()};
+	check(table->table && !scols_table_set_column_separator(table->table, "  "));
+	scols_table_set_termforce(table->table, SCOLS_TERMFORCE_NEVER);
+	scols_table_enable_noencoding(table->table, 1);
 	while (names[table->columns])
-		table->columns++;
+		add_column(table, names[table->columns]);
 }
 
 void fgv_table_add(struct fgv_table *table, const char *format, ...)
 {
-	size_t count = table->count++;
+	size_t column = table->cells++ % table->columns;
 	va_list args;
+	char *text;
 
-	if (count % table->columns == 0)
-		table->cells = checked(
-			realloc(table->cells, (count + table->columns) * sizeof(*table->cells)));
+	if (column == 0)
+		table->line = scols_table_new_line(table->table, NULL);
 	va_start(args, format);
-	if (vasprintf(&table->cells[count], format, args) < 0)
-		checked(NULL);
+	check(table->line && vasprintf(&text, format, args) >= 0);
 	va_end(args);
-	fgv_log_flatten(table->cells[count]); /* programs name themselves */
+	fgv_log_flatten(text); /* programs name themselves */
+	check(!scols_line_refer_data(table->line, column, text));
 }
 
 void fgv_ctl_show_time(char *text, size_t len, uint64_t ns)
@@ -94,49 +110,24 @@ void fgv_table_add_share(struct fgv_table *table, uint64_t part, uint64_t whole)
 		fgv_table_add(table, "-");
 }
 
-static const char *title_of(const struct fgv_table *table, size_t column)
+/* libsmartcols prints no heads of columns without lines. */
+static void add_heads(struct fgv_table *table)
 {
-	return table->names[column] + (table->names[column][0] == '<');
-}
+	scols_table_enable_noheadings(table->table, 1);
+	for (size_t i = 0; i < table->columns; i++) {
+		struct libscols_column *column = scols_table_get_column(table->table, i);
 
-static int width_of(const struct fgv_table *table, size_t column)
-{
-	size_t width = strlen(title_of(table, column));
-
-	for (size_t i = column; i < table->count; i += table->columns)
-		width = fgv_max_u64(width, strlen(table->cells[i]));
-	return (int)width;
-}
-
-/* The last column is not filled up, so that no line ends with spaces. */
-static void print_cell(const struct fgv_table *table, size_t column, const char *text, int width)
-{
-	bool last = column + 1 == table->columns;
-
-	if (table->names[column][0] == '<')
-		printf("%-*s", last ? 0 : width, text);
-	else
-		printf("%*s", width, text);
-	fputs(last ? "\n" : "  ", stdout);
+		fgv_table_add(table, "%s", scols_column_get_name(column));
+	}
 }
 
 void fgv_table_print(struct fgv_table *table)
 {
-	int widths[FGV_TABLE_COLUMNS_MAX];
-
-	for (size_t c = 0; c < table->columns; c++)
-		widths[c] = width_of(table, c);
-	for (size_t c = 0; c < table->columns; c++)
-		print_cell(table, c, title_of(table, c), widths[c]);
-	for (size_t i = 0; i < table->count; i++) {
-		size_t column = i % table->columns;
-
-		print_cell(table, column, table->cells[i], widths[column]);
-		free(table->cells[i]);
-	}
-	free(table->cells);
-	table->cells = NULL;
-	table->count = 0;
+	if (!table->cells)
+		add_heads(table);
+	check(!scols_print_table(table->table));
+	scols_unref_table(table->table);
+	*table = (struct fgv_table){0};
 }
 
 int fgv_ctl_flush(void)
