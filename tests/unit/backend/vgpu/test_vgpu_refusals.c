@@ -136,6 +136,7 @@ static const struct refusal refusals[] = {
 		REQUEST(host_map, .address = UINT64_MAX - 4095, .pages_off = ARENA,
 			.pages_len = 8192)},
 	{FGV_OP_HOST_UNMAP, SAYS(CUDA_ERROR_INVALID_VALUE), REQUEST(host_unmap, MEMORY)},
+	{FGV_OP_HOST_SHOW, SAYS(CUDA_ERROR_INVALID_VALUE), REQUEST(host_show, MEMORY)},
 	{FGV_OP_COPY_BOX, SAYS(CUDA_ERROR_INVALID_VALUE),
 		REQUEST(copy_box, .to = {MEMORY}, .from = {MEMORY},
 			.box = {1ull << 33, 1ull << 33, 2})},
