@@ -109,7 +109,7 @@ def none_is_in_a_wrong_vm():
         print(f"{count.done}, while the configuration was read {rounds[0]} times")
         expect(sum(count.done.values()) == CONNECTIONS and rounds[0] > 0, f"{count.done}, {rounds}")
         wait_until(lambda: not daemon.children(), "the sessions' ends")
-        logged = re.findall(r'session \d+: vm (\S+), program "of-(\S+)" \(', daemon.log())
+        logged = re.findall(r'session \d+: vm (\S+), program "of-(\S+)": begins', daemon.log())
         expect(len(logged) == count.done["session"] and all(vm == name for vm, name in logged),
                f"the log has {len(logged)} sessions: {[pair for pair in logged if pair[0] != pair[1]]}")
 
