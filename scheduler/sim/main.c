@@ -28,7 +28,8 @@ struct options {
 
 static const char usage[] =
 	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|crowd [OPTION]...\n"
-	"       fairgv-sim figure fikit-16|...|fikit-21|fikit-table-2|fikit-table-3 [OPTION]...\n"
+	"       fairgv-sim figure fikit-16|fikit-17|fikit-18|fikit-19|fikit-20|fikit-21 [OPTION]...\n"
+	"       fairgv-sim figure fikit-table-2|fikit-table-3 [OPTION]...\n"
 	"       fairgv-sim figure mgb-4|mgb-5|mgb-table-2|mgb-table-3|mgb-table-4 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"

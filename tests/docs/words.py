@@ -117,7 +117,8 @@ class Words:
         goals = [word for before, word in zip(["", *words], words)
                  if not word.startswith("-") and "=" not in word and not values.match(before)]
         for goal in goals:
-            need(re.search(rf"^{re.escape(goal)}:", text, re.M), f"make has no goal {goal}")
+            need(re.search(rf"^([\w./-]+ )*{re.escape(goal)}( [\w./-]+)*:", text, re.M),
+                 f"make has no goal {goal}")
 
     # --- The system's ---
 
