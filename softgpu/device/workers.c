@@ -187,7 +187,7 @@ static bool is_held(const struct softgpu *gpu)
 	       fgv_engine_is_held(&gpu->config.engine);
 }
 
-/* Not a fault, but what somebody looks for who waits for it. The time held does not count. */
+/* Not a fault, but worth knowing when a program does not end. The time held does not count. */
 static void tell_if_long(struct softgpu *gpu)
 {
 	uint64_t away_ns = __atomic_load_n(&gpu->job.away_ns, __ATOMIC_RELAXED);
