@@ -177,8 +177,9 @@ START_TEST(leaves_others_alone)
 		 (int)daemon_session_pid(&server, 1), 60 * GIB, (int)server.pid, 60 * GIB,
 		 60 * GIB);
 	say(lines);
-	/* By then it has been looked at twice. */
+	/* By then it has been looked at twice; the line comes with the end of its process. */
 	guest_await_end(greedy);
+	daemon_await_log(&server, "the driver counts");
 	ck_assert_uint_eq(daemon_count_log(&server, "the driver counts"), 1);
 	close(greedy);
 	close(unlimited);
