@@ -167,6 +167,8 @@ static void await_end(int loop, pid_t pid)
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
 
+static const struct fgv_log_subject subject = {.vm = "test"};
+
 START_TEST(refusals_are_counted_and_bounded)
 {
 	struct fgv_refusals refusals;
@@ -174,8 +176,7 @@ START_TEST(refusals_are_counted_and_bounded)
 	pid_t pid = start_refused(false, &listener);
 
 	fgv_refusals_init(&refusals);
-	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, FGV_LOG_VM("test"), false),
-			 0);
+	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, &subject, false), 0);
 	await_end(loop, pid);
 	ck_assert_uint_eq(refusals.count, FGV_REFUSALS_MAX);
 	ck_assert_uint_eq(refusals.kind_count, 1);
@@ -193,8 +194,7 @@ START_TEST(recording_lets_calls_through)
 	pid_t pid = start_refused(true, &listener);
 
 	fgv_refusals_init(&refusals);
-	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, FGV_LOG_VM("test"), true),
-			 0);
+	ck_assert_int_eq(fgv_refusals_listen(&refusals, loop, listener, &subject, true), 0);
 	await_end(loop, pid);
 	ck_assert_uint_eq(refusals.count, CALLS + 1);
 	ck_assert_uint_eq(refusals.kind_count, 2);
