@@ -12,7 +12,7 @@
  * A policy sees vGPUs. The sessions inside one share equally, which is the core's doing.
  *
  * Shapes that the table leaves room for: several grants at once (max_grants; the units of
- * struct fgv_policy_grant say on which multiprocessors, set_units who has reserved some),
+ * struct fgv_policy_grant say on which multiprocessors, set_units which VM has reserved some),
  * quotas that change with the load (grant), requests and limits (set_shares; pick may answer
  * NULL while somebody waits, and ready_ns says when to ask again), strict priority with gap
  * filling (set_priority, advise, and leave_ns when the urgent one wakes). Placement on several GPUs
