@@ -126,7 +126,7 @@ static size_t collect(const struct fgv_memwatch *watch, const struct fgv_vm *vm,
 		fgv_session_look(session, &view);
 		claims[claimed++] = (struct fgv_memwatch_claim){
 			.number = view.number,
-			.charged_bytes = fgv_session_memory_on(session, share),
+			.charged_bytes = fgv_session_resident_on(session, share),
 			.used_bytes = used_by(view.vgpu_pid, uses, count),
 			.suspect = was_suspect(watch, view.number),
 		};

@@ -4,6 +4,7 @@
 #include "backend/session_priv.h"
 
 #include <string.h>
+#include "common/util.h"
 
 static void detach_part(struct fgv_part *part, struct fgv_gpusched_stats *use)
 {
@@ -137,4 +138,12 @@ uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct f
 
 	fgv_share_account(share, session->account, &account);
 	return account.memory_bytes;
+}
+
+uint64_t fgv_session_resident_on(const struct fgv_session *session, const struct fgv_share *share)
+{
+	struct fgv_account account;
+
+	fgv_share_account(share, session->account, &account);
+	return account.memory_bytes - fgv_min_u64(account.away_bytes, account.memory_bytes);
 }

@@ -76,6 +76,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.slice_blocks = sessions->config->slice_blocks,
 		.units = units,
 		.sms = (uint32_t)__builtin_popcountll(units) * part->share->device->units.each,
+		.movable = vm->movable,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);

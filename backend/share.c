@@ -202,6 +202,7 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.bytes_out = word(&entry->bytes_out),
 		.errors = word(&entry->errors),
 		.no_memory = word(&entry->no_memory),
+		.away_bytes = word(&entry->away_bytes),
 	};
 }
 
@@ -225,6 +226,7 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 	sum->bytes_out += account->bytes_out;
 	sum->errors += account->errors;
 	sum->no_memory += account->no_memory;
+	sum->away_bytes += account->away_bytes;
 }
 
 void fgv_share_clear(struct fgv_share *share, unsigned account)
@@ -249,6 +251,7 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->bytes_out, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->errors, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->no_memory, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->away_bytes, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's quota_bytes(). */

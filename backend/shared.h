@@ -151,6 +151,7 @@ struct fgv_setup {
 	uint64_t slice_blocks;	/* of each part of a kernel; 0: as many as are a part of a slice */
 	uint64_t units;		/* a set: those that it begins with; 0: the GPU is not divided */
 	uint32_t sms;		/* multiprocessors that its program is told of; 0: all */
+	uint32_t movable;	/* its memory may leave the GPU, and come back */
 	uint32_t reserved;
 };
 
@@ -248,7 +249,8 @@ struct fgv_account {
 	uint64_t bytes_out;	     /* the same to it */
 	uint64_t errors;	     /* calls whose reply is an error */
 	uint64_t no_memory;	     /* of these, those that say that there is too little memory */
-	uint8_t reserved[FGV_PAGE_BYTES - 18 * sizeof(uint64_t)];
+	uint64_t away_bytes;	     /* of memory_bytes, those that are not on the device */
+	uint8_t reserved[FGV_PAGE_BYTES - 19 * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

@@ -239,7 +239,8 @@ void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account 
 	for (unsigned i = 0; i < vm->share_count; i++)
 		fgv_share_clear(&vm->shares[i], account);
 	fgv_account_sum(&vm->gone, last);
-	vm->gone.memory_bytes = 0; /* went with the process */
+	vm->gone.memory_bytes = 0; /* went with the process, as did what was away of it */
+	vm->gone.away_bytes = 0;
 	store_taken(vm, vm->taken & ~(UINT64_C(1) << account));
 	store_ending(vm, vm->ending & ~(UINT64_C(1) << account));
 }

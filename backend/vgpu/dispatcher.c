@@ -152,6 +152,42 @@ static bool wait_for_room(struct fgv_session *session, const struct fgv_request 
 	       !fgv_room_add(session, request, session->message, len, since_ns, bytes);
 }
 
+/* Whether its handler sees to it that the memory is there that it uses (pieces.h). */
+static bool says_what_it_uses(uint16_t op)
+{
+	switch (op) {
+	case FGV_OP_COPY_IN:
+	case FGV_OP_COPY_IN_BULK:
+	case FGV_OP_COPY_OUT:
+	case FGV_OP_COPY_DEVICE:
+	case FGV_OP_FILL:
+	case FGV_OP_FILL_ROWS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Work may be about to use memory that has not been used before. */
+static CUresult touch_all(struct fgv_session *session, const struct fgv_request *request)
+{
+	if (!is_work(request) || says_what_it_uses(request->op))
+		return CUDA_SUCCESS;
+	return fgv_pieces_touch_all(&session->pieces);
+}
+
+/* As fgv_dispatch(). */
+static inline int decode(struct fgv_session *session, struct fgv_request *request, uint32_t len,
+			 uint8_t *data, uint32_t *data_len, CUresult *status)
+{
+	if (session->pieces.missing) {
+		*status = touch_all(session, request);
+		if (*status != CUDA_SUCCESS)
+			return 0;
+	}
+	return fgv_dispatch(session, request, session->message, len, data, data_len, status);
+}
+
 /* What fgv_dispatch() says of the request whose message has been copied. */
 struct answer {
 	CUresult status;
@@ -173,8 +209,7 @@ static int dispatch(struct fgv_session *session, struct fgv_request *request, ui
 	session->gpu->copies = is_copy(session, request);
 	begun_ns = errand ? fgv_errands_begin(session) : 0;
 	answer->data_len = 0;
-	err = fgv_dispatch(session, request, session->message, len, answer->data, &answer->data_len,
-			   &answer->status);
+	err = decode(session, request, len, answer->data, &answer->data_len, &answer->status);
 	session->gpu->copies = false;
 	if (err < 0)
 		return violation(session, request, request->violation);
@@ -203,7 +238,7 @@ static int execute_post(struct fgv_session *session, struct fgv_request *request
 		fgv_batch_flush(session);
 	fgv_gate_begin_calls(&session->gate);
 	session->gpu->copies = is_copy(session, request);
-	err = fgv_dispatch(session, request, session->message, len, NULL, &no_reply, &status);
+	err = decode(session, request, len, NULL, &no_reply, &status);
 	session->gpu->copies = false;
 	if (err < 0)
 		return violation(session, request, request->violation);

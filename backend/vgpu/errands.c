@@ -126,10 +126,12 @@ void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns
 
 void fgv_errands_settle(struct fgv_session *session)
 {
-	uint64_t late_ns = session->gpu->late_ns;
+	uint64_t late_ns = session->gpu->late_ns, late_bytes;
 
-	if (session->gpu->late_bytes != session->quota.late.bytes)
-		fgv_quota_set_late(&session->quota, session->gpu->late_bytes);
+	fgv_pieces_collect(&session->pieces, false);
+	late_bytes = session->gpu->late_bytes + session->pieces.late_bytes;
+	if (late_bytes != session->quota.late.bytes)
+		fgv_quota_set_late(&session->quota, late_bytes);
 	if (!late_ns)
 		return;
 	session->gpu->late_ns = 0;

@@ -69,18 +69,41 @@ CUresult fgv_do_device_info(struct fgv_session *session, struct fgv_request *req
 	return CUDA_SUCCESS;
 }
 
+/* Of memory that may move or of the driver's own. @bytes as allocated. */
+static CUresult take_memory(struct fgv_session *session, uint64_t bytes, uint64_t *address)
+{
+	if (fgv_pieces_are_used(&session->pieces))
+		return fgv_pieces_alloc(&session->pieces, bytes, address);
+	return session->gpu->ops->mem_alloc(session->gpu, bytes, address);
+}
+
+static CUresult give_memory(struct fgv_session *session, uint64_t address, uint64_t bytes,
+			    uint64_t charged)
+{
+	if (fgv_pieces_are_used(&session->pieces))
+		return fgv_pieces_free(&session->pieces, address, bytes, charged);
+	return session->gpu->ops->mem_free(session->gpu, address, bytes, charged);
+}
+
+/* Work is about to use this memory; other work than copies and fills may use all. */
+static CUresult touch(struct fgv_session *session, uint64_t address, uint64_t bytes)
+{
+	if (!session->pieces.missing)
+		return CUDA_SUCCESS;
+	return fgv_pieces_touch(&session->pieces, address, bytes);
+}
+
 /* Allocates, where the VM has room for it wherever it will lie. */
 static CUresult allocate(struct fgv_session *session, uint64_t bytes, struct fgv_charge *ahead,
 			 uint64_t *address)
 {
-	struct fgv_gpu *gpu = session->gpu;
-	CUresult status = gpu->ops->mem_alloc(gpu, bytes, address);
+	CUresult status = take_memory(session, bytes, address);
 
 	fgv_quota_release(&session->quota, ahead);
 	if (status != CUDA_SUCCESS)
 		return status;
 	if (fgv_quota_add(&session->quota, *address, bytes) < 0) {
-		gpu->ops->mem_free(gpu, *address, bytes, bytes);
+		give_memory(session, *address, bytes, bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -111,7 +134,7 @@ CUresult fgv_do_mem_free(struct fgv_session *session, struct fgv_request *reques
 	(void)request;
 	if (fgv_quota_remove(&session->quota, in->address, &bytes, &charged) < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return session->gpu->ops->mem_free(session->gpu, in->address, bytes, charged);
+	return give_memory(session, in->address, bytes, charged);
 }
 
 CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *request,
@@ -143,10 +166,15 @@ CUresult fgv_do_host_atomics(struct fgv_session *session, struct fgv_request *re
 CUresult fgv_do_copy_in(struct fgv_session *session, struct fgv_request *request,
 			const struct fgv_copy_in_in *in)
 {
+	CUresult status;
+
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
 	if (in->data_len > FGV_DATA_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
+	status = touch(session, in->address, in->data_len);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->data_len;
 	fgv_account_add(&session->account->bytes_in, in->data_len);
 	return session->gpu->ops->copy_in(session->gpu, in->address, in->data, in->data_len,
@@ -161,6 +189,9 @@ CUresult fgv_do_copy_in_bulk(struct fgv_session *session, struct fgv_request *re
 
 	if (in->data_len == 0 || !fgv_loans_is_free(&session->loans, in->loan))
 		return CUDA_ERROR_INVALID_VALUE;
+	status = touch(session, in->address, in->data_len);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->data_len;
 	fgv_account_add(&session->account->bytes_in, in->data_len);
 	status = session->gpu->ops->copy_in_bulk(session->gpu, in->address, in->data, in->data_len,
@@ -179,6 +210,9 @@ CUresult fgv_do_copy_out(struct fgv_session *session, struct fgv_request *reques
 
 	if (in->data_len == 0)
 		return CUDA_SUCCESS;
+	status = touch(session, in->address, in->data_len);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->data_len;
 	fgv_account_add(&session->account->bytes_out, in->data_len);
 	status = session->gpu->ops->copy_out(session->gpu, in->data, in->address, in->data_len,
@@ -199,9 +233,15 @@ CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *req
 	struct fgv_gpu_stream *stream = stream_of(in->stream);
 	const void *from = fgv_mapped_find(&session->mapped, in->from, in->size);
 	void *to = fgv_mapped_find(&session->mapped, in->to, in->size);
+	CUresult status;
 
 	if (in->size == 0)
 		return CUDA_SUCCESS;
+	status = touch(session, in->from, in->size);
+	if (status == CUDA_SUCCESS)
+		status = touch(session, in->to, in->size);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->size;
 	if (from && !to)
 		fgv_account_add(&session->account->bytes_in, in->size);
@@ -217,11 +257,16 @@ CUresult fgv_do_copy_device(struct fgv_session *session, struct fgv_request *req
 CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,
 		     const struct fgv_fill_in *in)
 {
+	CUresult status;
+
 	if ((in->width != 1 && in->width != 2 && in->width != 4) ||
 	    in->count > UINT64_MAX / in->width)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (in->count == 0)
 		return CUDA_SUCCESS;
+	status = touch(session, in->address, in->count * in->width);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->count * in->width;
 	return session->gpu->ops->fill(session->gpu, in->address, in->value, in->width, in->count,
 				       stream_of(in->stream));
@@ -230,10 +275,18 @@ CUresult fgv_do_fill(struct fgv_session *session, struct fgv_request *request,
 CUresult fgv_do_fill_rows(struct fgv_session *session, struct fgv_request *request,
 			  const struct fgv_fill_rows_in *in)
 {
+	uint64_t bytes;
+	CUresult status;
+
 	if (in->width > in->pitch)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (in->width == 0 || in->height == 0)
 		return CUDA_SUCCESS;
+	if (__builtin_mul_overflow(in->pitch, in->height, &bytes))
+		bytes = UINT64_MAX;
+	status = touch(session, in->address, bytes);
+	if (status != CUDA_SUCCESS)
+		return status;
 	request->amount = in->width * in->height;
 	return session->gpu->ops->fill_rows(session->gpu, in->address, in->pitch,
 					    (uint8_t)in->value, in->width, in->height,

@@ -12,18 +12,37 @@
 
 static uint64_t reclaim(void *of)
 {
-	struct fgv_gpu *gpu = of;
+	struct fgv_session *session = of;
+	struct fgv_gpu *gpu = session->gpu;
 
 	gpu->ops->reclaim(gpu);
-	return gpu->late_bytes;
+	fgv_pieces_collect(&session->pieces, true);
+	return gpu->late_bytes + session->pieces.late_bytes;
+}
+
+/* Where memory may move it is charged in whole pieces, of which the smallest are granules. */
+static int init_pieces(struct fgv_session *session)
+{
+	fgv_pieces_init(&session->pieces, session->gpu);
+	if (!session->setup.movable)
+		return 0;
+	if (fgv_pieces_use(&session->pieces, session->account) != CUDA_SUCCESS)
+		return -ENOTSUP;
+	session->costs.granule = fgv_max_u64(session->costs.granule, session->pieces.granule);
+	return 0;
 }
 
 int fgv_session_init_quota(struct fgv_session *session)
 {
+	int err;
+
 	session->gpu->ops->costs(session->gpu, &session->costs);
+	err = init_pieces(session);
+	if (err < 0)
+		return err;
 	fgv_quota_init(&session->quota, session->allowance, session->accounts, session->account,
 		       session->setup.account, session->costs.granule);
-	fgv_quota_set_reclaim(&session->quota, reclaim, session->gpu);
+	fgv_quota_set_reclaim(&session->quota, reclaim, session);
 	fgv_quota_set_give_up(&session->quota, fgv_batch_cache_give_up, session);
 	if (fgv_quota_set_least(&session->quota, session->setup.need_bytes) < 0)
 		return -ENOMEM;
@@ -37,8 +56,10 @@ static void put_memory(struct fgv_object *memory, void *session)
 
 int fgv_session_init(struct fgv_session *session)
 {
-	if (fgv_session_init_quota(session) < 0)
-		return -EDQUOT;
+	int err = fgv_session_init_quota(session);
+
+	if (err < 0)
+		return err == -ENOMEM ? -EDQUOT : err;
 	fgv_handles_init(&session->handles);
 	fgv_held_init(&session->held);
 	session->held.launch_records = fgv_graph_launch_records;
@@ -122,6 +143,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_loans_fini(session);
 	fgv_batch_fini(session);
 	fgv_vmem_fini(&session->vmem);
+	fgv_pieces_fini(&session->pieces);
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);

@@ -21,6 +21,7 @@
 #include "backend/vgpu/loans.h"
 #include "backend/vgpu/mapped.h"
 #include "backend/vgpu/own.h"
+#include "backend/vgpu/pieces.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
 #include "backend/vgpu/slices.h"
@@ -66,6 +67,7 @@ struct fgv_session {
 	struct fgv_own own[FGV_OWN_KINDS];
 	struct fgv_quota quota;
 	struct fgv_mapped mapped;
+	struct fgv_pieces pieces; /* what it has allocated, if that may move */
 	struct fgv_vmem vmem;
 	struct fgv_waits waits;
 	struct fgv_loans loans;
