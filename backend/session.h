@@ -111,6 +111,17 @@ void fgv_sessions_signal(struct fgv_sessions *sessions, int signal);
 /* Ends session @number at once, and logs why; nothing where it has ended, or was told before. */
 void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const char *why);
 
+/*
+ * Has the memory of @session leave the GPU (docs/design/0028-movable.md), and come back; how far that
+ * is. 0, also where it has been told so before; -ENOTSUP where it can't move, -ENOMEM where the host's
+ * memory for that is used up, and @why.
+ */
+int fgv_session_freeze(struct fgv_session *session, char *why, size_t len);
+void fgv_session_thaw(struct fgv_session *session);
+/* Whether it was told to have it leave. */
+bool fgv_session_is_to_freeze(const struct fgv_session *session);
+enum fgv_frozen fgv_session_frozen(const struct fgv_session *session);
+
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
 

@@ -47,6 +47,13 @@ static uint64_t overhead_of(const struct fgv_sessions *sessions, const struct fg
 	return sessions->config->context_memory ? 0 : fgv_device_context_bytes(share->device);
 }
 
+/* What has left the GPU for as long as an administrator wants is nobody's there. */
+static uint64_t memory_of(const struct fgv_session *session, const struct fgv_share *share)
+{
+	return session->is_frozen ? fgv_session_resident_on(session, share)
+				  : fgv_session_memory_on(session, share);
+}
+
 /* What is charged of a session is read anew. */
 static void refresh(const struct fgv_sessions *sessions)
 {
@@ -55,11 +62,11 @@ static void refresh(const struct fgv_sessions *sessions)
 	LIST_FOREACH(session, &sessions->list, link) {
 		for (unsigned i = 0; i < session->part_count; i++) {
 			struct fgv_part *part = &session->parts[i];
-			uint64_t used = fgv_session_memory_on(session, part->share);
+			uint64_t used = memory_of(session, part->share);
 
 			used = fgv_min_u64(used, part->share->device->info.memory_bytes);
 			fgv_place_charge(sessions->place, &part->task,
-					 fgv_max_u64(used, part->need_bytes) +
+					 fgv_max_u64(used, session->is_frozen ? 0 : part->need_bytes) +
 						 overhead_of(sessions, part->share));
 		}
 	}

@@ -42,6 +42,9 @@ struct fgv_session {
 	int control_fd; /* its end ends the process; -1: told already */
 	bool is_killed;
 	char killed_for[FGV_END_TEXT_MAX]; /* by the daemon, where no scheduler did it */
+	bool is_movable; /* its memory may leave the GPU */
+	bool is_frozen;	 /* and it has been told to have it leave */
+	uint64_t frozen_bytes; /* of the host's memory, for that */
 	uint32_t number;
 	unsigned account;
 	uid_t uid;

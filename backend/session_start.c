@@ -37,6 +37,20 @@ static uint64_t soft_bytes_of(const struct fgv_sessions *sessions,
 	return bytes;
 }
 
+/* The same that may be a copy of what its program has on GPUs, while it is frozen. */
+static uint64_t frozen_bytes_of(const struct fgv_sessions *sessions,
+				const struct fgv_session *session)
+{
+	uint64_t bytes = 0, all = sessions->config->frozen_memory_bytes;
+
+	if (!session->is_movable)
+		return 0;
+	for (unsigned i = 0; i < session->part_count; i++)
+		bytes += fgv_min_u64(session->vm->config->memory_bytes,
+				     session->parts[i].share->device->info.memory_bytes);
+	return fgv_min_u64(bytes, all);
+}
+
 /* @part: of the session, the first one or another. */
 static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_session *session,
 		       const struct fgv_part *part, const struct fgv_client_window *window,
@@ -61,7 +75,8 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.idle_ns = sessions->config->idle_ns,
 		.need_bytes = part->need_bytes,
 		.context_bytes = pays ? fgv_device_context_bytes(part->share->device) : 0,
-		.data_bytes = vm->process_memory_bytes + soft_bytes,
+		.data_bytes = vm->process_memory_bytes + soft_bytes +
+			      frozen_bytes_of(sessions, session),
 		.file_bytes = FILE_MAX + soft_bytes,
 		.threads = fgv_vm_threads(vm),
 		.uid = vm->uid,
@@ -76,7 +91,7 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.slice_blocks = sessions->config->slice_blocks,
 		.units = units,
 		.sms = (uint32_t)__builtin_popcountll(units) * part->share->device->units.each,
-		.movable = vm->movable,
+		.movable = session->is_movable,
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
@@ -380,6 +395,7 @@ static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
 	session->client_pid = client->pid;
 	session->guest_pid = client->guest_pid;
 	session->started_ns = fgv_now_ns();
+	session->is_movable = vm->config->movable;
 	snprintf(session->program, sizeof(session->program), "%s", client->program);
 	name_session(session);
 	session->connection.fd = -1;

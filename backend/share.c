@@ -203,7 +203,10 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.errors = word(&entry->errors),
 		.no_memory = word(&entry->no_memory),
 		.away_bytes = word(&entry->away_bytes),
+		.frozen = word(&entry->frozen),
 	};
+	for (unsigned i = 0; i < FGV_STAYS; i++)
+		now->stays_bytes[i] = word(&entry->stays_bytes[i]);
 }
 
 void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
@@ -227,6 +230,8 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 	sum->errors += account->errors;
 	sum->no_memory += account->no_memory;
 	sum->away_bytes += account->away_bytes;
+	for (unsigned i = 0; i < FGV_STAYS; i++)
+		sum->stays_bytes[i] += account->stays_bytes[i];
 }
 
 void fgv_share_clear(struct fgv_share *share, unsigned account)
@@ -252,6 +257,9 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->errors, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->no_memory, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->away_bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->frozen, FGV_FROZEN_NOT, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < FGV_STAYS; i++)
+		__atomic_store_n(&entry->stays_bytes[i], 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's quota_bytes(). */
@@ -264,6 +272,12 @@ void fgv_share_set_memory(struct fgv_share *share, uint64_t bytes)
 void fgv_share_set_taken(struct fgv_share *share, uint64_t taken)
 {
 	__atomic_store_n(&share->allowance->taken, taken, __ATOMIC_SEQ_CST);
+}
+
+/* Before it is looked whether a process sleeps; pairs with the load in fgv_freezer_has_news(). */
+void fgv_share_set_frozen(struct fgv_share *share, uint64_t frozen)
+{
+	__atomic_store_n(&share->allowance->frozen, frozen, __ATOMIC_SEQ_CST);
 }
 
 /* Pairs with the acquire in fgv_quota_ending(). */

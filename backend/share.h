@@ -55,5 +55,7 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 /* Bits of the accounts that are taken, and of those that are ending: as in struct fgv_allowance. */
 void fgv_share_set_taken(struct fgv_share *share, uint64_t taken);
 void fgv_share_set_ending(struct fgv_share *share, uint64_t ending);
+/* Likewise of those that are to be frozen, whose processes are to be woken then. */
+void fgv_share_set_frozen(struct fgv_share *share, uint64_t frozen);
 
 #endif

@@ -152,7 +152,6 @@ struct fgv_setup {
 	uint64_t units;		/* a set: those that it begins with; 0: the GPU is not divided */
 	uint32_t sms;		/* multiprocessors that its program is told of; 0: all */
 	uint32_t movable;	/* its memory may leave the GPU, and come back */
-	uint32_t reserved;
 };
 
 /*
@@ -224,6 +223,23 @@ struct fgv_images_reply {
 	uint32_t reserved;
 };
 
+/* How far a session is that was to be frozen. */
+enum fgv_frozen {
+	FGV_FROZEN_NOT,	   /* it runs */
+	FGV_FROZEN_GOING,  /* its work ends, or its memory is leaving */
+	FGV_FROZEN,	   /* its memory has left, but for what stays */
+	FGV_FROZEN_COMING, /* it comes back */
+	FGV_FROZEN_FAILED, /* it could not be frozen, and runs */
+};
+
+/* What can't leave the device. */
+enum fgv_stays {
+	FGV_STAYS_MODULES, /* their code and variables */
+	FGV_STAYS_ARRAYS,
+	FGV_STAYS_MAPPED, /* memory that the program maps at its addresses by itself */
+	FGV_STAYS,
+};
+
 /*
  * One session's use of its VM, a page. Written by its vGPU process, with plain atomic
  * stores, which is alone in mapping it to write; read by the daemon and by the VM's other
@@ -250,7 +266,9 @@ struct fgv_account {
 	uint64_t errors;	     /* calls whose reply is an error */
 	uint64_t no_memory;	     /* of these, those that say that there is too little memory */
 	uint64_t away_bytes;	     /* of memory_bytes, those that are not on the device */
-	uint8_t reserved[FGV_PAGE_BYTES - 19 * sizeof(uint64_t)];
+	uint64_t frozen;	     /* enum fgv_frozen */
+	uint64_t stays_bytes[FGV_STAYS]; /* of memory_bytes, those that can't leave the device */
+	uint8_t reserved[FGV_PAGE_BYTES - (20 + FGV_STAYS) * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 
@@ -277,6 +295,8 @@ struct fgv_allowance {
 	 * before the session can do so, and cleared after its account.
 	 */
 	uint64_t taken;
+	/* A bit for each session that is to be frozen; behind a change of it a bell is rung. */
+	uint64_t frozen;
 };
 
 #endif

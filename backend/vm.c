@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/sysinfo.h>
 
 /* Of one vGPU process, beside those that are counted by processors. */
@@ -194,6 +195,15 @@ bool fgv_vm_has_ending(const struct fgv_vm *vm)
 	return vm->ending;
 }
 
+void fgv_vm_set_frozen(struct fgv_vm *vm, unsigned account, bool is_frozen)
+{
+	uint64_t bit = UINT64_C(1) << account;
+
+	vm->frozen = is_frozen ? vm->frozen | bit : vm->frozen & ~bit;
+	for (unsigned i = 0; i < vm->share_count; i++)
+		fgv_share_set_frozen(&vm->shares[i], vm->frozen);
+}
+
 void fgv_vm_account(const struct fgv_vm *vm, unsigned account, struct fgv_account *now)
 {
 	*now = (struct fgv_account){0};
@@ -241,6 +251,8 @@ void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account 
 	fgv_account_sum(&vm->gone, last);
 	vm->gone.memory_bytes = 0; /* went with the process, as did what was away of it */
 	vm->gone.away_bytes = 0;
+	memset(vm->gone.stays_bytes, 0, sizeof(vm->gone.stays_bytes));
+	fgv_vm_set_frozen(vm, account, false);
 	store_taken(vm, vm->taken & ~(UINT64_C(1) << account));
 	store_ending(vm, vm->ending & ~(UINT64_C(1) << account));
 }

@@ -27,6 +27,7 @@ struct fgv_vm {
 	struct fgv_vcpus vcpus;	   /* of its QEMU, if it has one */
 	pid_t qemu_pid;		   /* the QEMU that is connected; 0: none */
 	uint64_t taken;		   /* a bit for each account in use */
+	uint64_t frozen;	   /* of them, those that are to be frozen */
 	uint64_t ending;	   /* of them, those whose programs have gone */
 	struct fgv_account gone;   /* the sum over the sessions that have ended */
 	uint64_t started, refused; /* sessions */
@@ -73,6 +74,9 @@ unsigned fgv_vm_sessions(const struct fgv_vm *vm);
 /* The program of the session with @account has gone; and whether that is so for any. */
 void fgv_vm_set_ending(struct fgv_vm *vm, unsigned account);
 bool fgv_vm_has_ending(const struct fgv_vm *vm);
+
+/* The session with @account is to be frozen, or not; its process has to be woken then. */
+void fgv_vm_set_frozen(struct fgv_vm *vm, unsigned account, bool is_frozen);
 
 /* The session has ended: what its account showed goes to @last, and it is free again. */
 void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last);

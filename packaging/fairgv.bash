@@ -28,9 +28,10 @@ _fairgv_column() {
 # What may follow on fairgvctl's command $1.
 _fairgv_ctl_words() {
 	case $1 in
-	"") echo "list stat set end reload top metrics doctor cdi" ;;
+	"") echo "list stat set end freeze thaw reload top metrics doctor cdi" ;;
 	stat) _fairgv_column 2 1 ;;
 	set) _fairgv_column 2 1 | sed 's/$/ weight= priority= memory= users= sessions= request= limit= slo=/' ;;
+	freeze | thaw) _fairgv_column 2 1; _fairgv_column 3 2 ;;
 	end) _fairgv_column 3 2 ;;
 	esac
 }

@@ -1,7 +1,7 @@
 /*
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
  * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), what it changes
- * (ctl_set.c), tables (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know
+ * (ctl_set.c, ctl_freeze.c), tables (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know
  * devices (ctl_cdi.c).
  * The requests and replies are those of backend/admin/reply.h.
  *
@@ -54,6 +54,12 @@ int fgv_ctl_stat(const char *socket, const struct fgv_ctl_stat *stat);
  */
 int fgv_ctl_set(const char *socket, const char *vm, json_t *settings, bool save);
 int fgv_ctl_reload(const char *socket, bool end);
+
+/*
+ * Asks the daemon by @request, which is taken over, until all the sessions that it is for are frozen
+ * or, if not @freezes, run; and prints what is where.
+ */
+int fgv_ctl_freeze(const char *socket, json_t *request, bool freezes);
 
 /*
  * Says what is fine and what is wrong with the host, a line each, and what to do. @control: where

@@ -40,6 +40,8 @@ static const char usage[] =
 	"       fairgvctl [OPTION]... stat [VM]...\n"
 	"       fairgvctl [OPTION]... set VM KEY=VALUE...\n"
 	"       fairgvctl [OPTION]... end SESSION\n"
+	"       fairgvctl [OPTION]... freeze VM|SESSION\n"
+	"       fairgvctl [OPTION]... thaw VM|SESSION\n"
 	"       fairgvctl [OPTION]... reload\n"
 	"       fairgvctl [OPTION]... top\n"
 	"       fairgvctl [OPTION]... metrics\n"
@@ -259,6 +261,34 @@ static int end(const char *socket, const struct options *options)
 	return ret;
 }
 
+/* A session's number, or the name of a VM, whatever it is made of. */
+static int freeze_or_thaw(const char *socket, const struct options *options, const char *request)
+{
+	const char *text = options->arguments[1];
+	long long number;
+	json_t *asked;
+
+	if (!text || options->arguments[2])
+		refuse("%s takes a VM or the number of a session; see --help", request);
+	if (parse_number(text, &number) && number > 0) {
+		asked = json_pack("{s:s, s:I}", "request", request, "session", (json_int_t)number);
+	} else {
+		check_name(text);
+		asked = json_pack("{s:s, s:s}", "request", request, "vm", text);
+	}
+	return fgv_ctl_freeze(socket, asked, !strcmp(request, "freeze"));
+}
+
+static int freeze(const char *socket, const struct options *options)
+{
+	return freeze_or_thaw(socket, options, "freeze");
+}
+
+static int thaw(const char *socket, const struct options *options)
+{
+	return freeze_or_thaw(socket, options, "thaw");
+}
+
 static int metrics(const char *socket, const struct options *options)
 {
 	if (options->arguments[1])
@@ -341,14 +371,15 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*perform)(const char *socket, const struct options *options);
 	} commands[] = {{"list", list},	    {"stat", stat}, {"set", set},	  {"end", end},
-			{"reload", reload}, {"top", top},   {"metrics", metrics}};
+			{"freeze", freeze}, {"thaw", thaw}, {"reload", reload},
+			{"top", top},	    {"metrics", metrics}};
 	struct options options;
 	char socket[PATH_MAX];
 
 	fgv_log_init("fairgvctl");
 	parse_options(argc, argv, &options);
 	if (!options.arguments[0])
-		refuse("list, stat, set, end, reload, top, metrics, doctor or cdi? See --help");
+		refuse("list, stat, set, end, freeze, thaw, reload, top, metrics, doctor or cdi? See --help");
 	check_options(&options);
 	if (!strcmp(options.arguments[0], "doctor"))
 		return doctor(&options) ? EXIT_FAILURE : EXIT_SUCCESS;

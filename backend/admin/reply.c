@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backend/admin/freeze.h"
 #include "backend/admin/set.h"
 #include "backend/config/config.h"
 #include "backend/sched/gpusched.h"
@@ -170,8 +171,13 @@ static int add_copying(json_t *object, const struct fgv_share *share)
 	return err;
 }
 
-static const char *state_name(const struct fgv_gpusched_stats *stats)
+static const char *state_name(const struct fgv_session *session,
+			      const struct fgv_gpusched_stats *stats)
 {
+	const char *name = fgv_admin_frozen_name(fgv_session_frozen(session));
+
+	if (name)
+		return name;
 	if (stats->holding)
 		return "holding";
 	return stats->waiting ? "waiting" : "idle";
@@ -185,9 +191,11 @@ static json_t *gpus_of(const struct fgv_session *session)
 
 	for (unsigned i = 0; array && (share = fgv_session_share(session, i)); i++)
 		json_array_append_new(array,
-				      json_pack("{s:I, s:I}", "device", integer(share->number),
-						"memory_bytes",
-						integer(fgv_session_memory_on(session, share))));
+				      json_pack("{s:I, s:I, s:I}", "device",
+						integer(share->number), "memory_bytes",
+						integer(fgv_session_memory_on(session, share)),
+						"resident_bytes",
+						integer(fgv_session_resident_on(session, share))));
 	return array;
 }
 
@@ -201,7 +209,7 @@ static json_t *session_of(const struct fgv_session *session, bool figures)
 			   integer(view.number), "gpus", gpus_of(session), "program",
 			   string(view.program), "pid", (json_int_t)view.pid, "vgpu_pid",
 			   (json_int_t)view.vgpu_pid, "uid", (json_int_t)view.uid, "state",
-			   state_name(&view.stats), "interactive", view.stats.interactive);
+			   state_name(session, &view.stats), "interactive", view.stats.interactive);
 	if (!object || !figures || !add_figures(object, &view.account, &view.stats))
 		return object;
 	json_decref(object);
@@ -511,6 +519,28 @@ static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request
 			 fgv_session_vm(session)->config->name);
 }
 
+static json_t *do_freeze(const struct fgv_admin_scope *scope, const json_t *request,
+			 const struct ucred *peer)
+{
+	char why[WHY_LEN] = "";
+	json_t *reply =
+		fgv_admin_freeze(scope->sessions, scope->vms, request, true, why, sizeof(why));
+
+	(void)peer;
+	return *why ? refuse("%s", why) : reply;
+}
+
+static json_t *do_thaw(const struct fgv_admin_scope *scope, const json_t *request,
+		       const struct ucred *peer)
+{
+	char why[WHY_LEN] = "";
+	json_t *reply =
+		fgv_admin_freeze(scope->sessions, scope->vms, request, false, why, sizeof(why));
+
+	(void)peer;
+	return *why ? refuse("%s", why) : reply;
+}
+
 static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *request,
 			const struct ucred *peer)
 {
@@ -523,6 +553,8 @@ static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *reque
 			{"stat", true, do_stat},
 			{"set", false, do_set},
 			{"end", false, do_end},
+			{"freeze", false, do_freeze},
+			{"thaw", false, do_thaw},
 			{"reload", false, do_reload}};
 	const char *name = json_string_value(json_object_get(request, "request"));
 

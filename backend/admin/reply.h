@@ -8,6 +8,8 @@
  *		"save": true}
  *	{"request": "reload", "end": true}              the same
  *	{"request": "end", "session": 7}                {"session": 7, "vm": "vm1"}
+ *	{"request": "freeze", "session": 7}             {"sessions": [...]}, see freeze.h
+ *	{"request": "thaw", "vm": "vm1"}                the same
  *
  * "vms", "save" and "end" may be left out: all, and false. Settings are values of the VM's keys in
  * the configuration as they stand there, as strings; "" is the configuration's own. "weight": 3 may

@@ -119,6 +119,7 @@ struct fgv_config {
 	uint64_t interactive_window_ns;
 	bool context_memory; /* sessions are charged for their contexts */
 	bool overcommit;     /* VMs may be given more of a GPU's memory than it has */
+	uint64_t frozen_memory_bytes; /* of the host, for frozen sessions */
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
 	uint64_t lanes; /* of a window */

@@ -340,6 +340,15 @@ void fgv_gpusched_session_ending(struct fgv_gpusched_session *session)
 		hold->holder->forget(hold);
 }
 
+void fgv_gpusched_session_wake(struct fgv_gpusched_session *session)
+{
+	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
+
+	pthread_mutex_lock(&gpusched->lock);
+	fgv_gpusched_wake(session);
+	pthread_mutex_unlock(&gpusched->lock);
+}
+
 /* --- Figures --------------------------------------------------------------- */
 
 static void add_session(struct fgv_gpusched_stats *stats,

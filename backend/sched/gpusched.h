@@ -130,6 +130,9 @@ struct fgv_gpusched_stats {
 /* Adds what @stats has to @sum; of the reasons for killing the first one stays. */
 void fgv_gpusched_stats_add(struct fgv_gpusched_stats *sum, const struct fgv_gpusched_stats *stats);
 
+/* Has its process look at what it shares with the daemon, if it sleeps. */
+void fgv_gpusched_session_wake(struct fgv_gpusched_session *session);
+
 /*
  * The session's process has ended, or never began, but has not been reaped: its id is still
  * its own. If it held the grant that is charged and goes on to the next. *@last: its use;

@@ -152,7 +152,7 @@ static bool wait_for_room(struct fgv_session *session, const struct fgv_request 
 	       !fgv_room_add(session, request, session->message, len, since_ns, bytes);
 }
 
-/* Whether its handler sees to it that the memory is there that it uses (pieces.h). */
+/* Whether it uses none, or its handler sees to it that what it uses is there (pieces.h). */
 static bool says_what_it_uses(uint16_t op)
 {
 	switch (op) {
@@ -162,6 +162,9 @@ static bool says_what_it_uses(uint16_t op)
 	case FGV_OP_COPY_DEVICE:
 	case FGV_OP_FILL:
 	case FGV_OP_FILL_ROWS:
+	case FGV_OP_EVENT_RECORD:
+	case FGV_OP_STREAM_WAIT_EVENT:
+	case FGV_OP_HOST_FUNC:
 		return true;
 	default:
 		return false;
@@ -549,8 +552,11 @@ static int run_next(struct fgv_session *session)
 static int poll_waits(struct fgv_session *session)
 {
 	int sent = session->waits.count > 0 ? fgv_waits_poll(session) : 0;
-	int told = sent < 0 ? sent : fgv_stall_poll(session);
+	int told = sent < 0 ? sent : 0;
 
+	/* What is waited for may lie in memory that is not there. */
+	if (sent >= 0 && fgv_freezer_lets_in(session))
+		told = fgv_stall_poll(session);
 	return told < 0 ? told : sent + told + fgv_loans_turn(session);
 }
 
@@ -564,21 +570,30 @@ static void tell_rings(struct fgv_session *session)
 		__atomic_store_n(told, rings, __ATOMIC_RELAXED);
 }
 
-int fgv_dispatcher_turn(struct fgv_session *session)
+/* A batch of requests: *@done of them. As run_next() of the last one. */
+static int run_batch(struct fgv_session *session, int *done)
 {
-	int done = 0, err = 1;
+	int err = 1;
 
-	fgv_engines_begin_turn(session);
 	if (session->room.count && fgv_room_is_due(session)) {
 		err = run_room(session);
-		done = err;
+		*done = err;
 	}
 	if (err >= 0 && session->stall.look) {
 		err = run_stalled(session);
-		done += err;
+		*done += err;
 	}
-	while (err >= 0 && done < BATCH && (err = run_next(session)) > 0)
-		done++;
+	while (err >= 0 && *done < BATCH && (err = run_next(session)) > 0)
+		++*done;
+	return err;
+}
+
+int fgv_dispatcher_turn(struct fgv_session *session)
+{
+	int done = 0, err;
+
+	fgv_engines_begin_turn(session);
+	err = fgv_freezer_lets_in(session) ? run_batch(session, &done) : 0;
 	/* A turn that was cut short leaves more in the rings. */
 	fgv_batch_settle(session, err > 0);
 	if (err >= 0) {
@@ -586,6 +601,7 @@ int fgv_dispatcher_turn(struct fgv_session *session)
 		done += err;
 	}
 	if (err >= 0) {
+		done += fgv_freezer_turn(session);
 		done += fgv_engines_turn(session);
 		fgv_errands_settle(session);
 		fgv_gate_end_calls(session);
@@ -642,9 +658,13 @@ static int look_again(struct fgv_session *session, int completion_fd)
 		session->gpu->ops->arm(session->gpu);
 		err = poll_waits(session) + fgv_loans_look(session) + fgv_engines_turn(session);
 	}
-	if (err == 0 && fgv_stall_is_full(&session->stall))
+	if (err || fgv_freezer_has_news(session))
+		return err ? err : 1;
+	if (!fgv_freezer_lets_in(session))
+		return fgv_engines_have_news(session);
+	if (fgv_stall_is_full(&session->stall))
 		err = look_for_returns(session, &lane) != NULL;
-	else if (err == 0 && !fgv_held_is_full(&session->held))
+	else if (!fgv_held_is_full(&session->held))
 		err = fgv_lanes_any_ordered(session->lanes);
 	return err ? err : fgv_engines_have_news(session);
 }
@@ -660,7 +680,7 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	bool is_on_gpu = session->waits.on_gpu > 0 || session->loans.count > 0 ||
 			 fgv_engines_have_work(session);
 	int completion_fd = is_on_gpu ? session->gpu->ops->completion_fd(session->gpu) : -1;
-	bool is_polled = is_on_gpu && completion_fd < 0;
+	bool is_polled = is_on_gpu && completion_fd < 0, takes = fgv_freezer_lets_in(session);
 	uint64_t limit_ns = is_polled ? poll_after_ns(waited_ns) : UINT64_MAX;
 	int err;
 
@@ -668,15 +688,16 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	if (!fgv_engines_may_sleep(session, waited_ns, completion_fd >= 0, &limit_ns))
 		return 0;
 	/* Which lane the one request that can be taken comes by is not known. */
-	if (fgv_stall_is_full(&session->stall))
+	if (takes && fgv_stall_is_full(&session->stall))
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
 	/* Nobody rings where a value is written. */
-	if (session->stall.value_count)
+	if (takes && session->stall.value_count)
 		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
 	/* Nobody rings where another session has ended. */
-	if (session->room.count)
+	if (takes && session->room.count)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
-	if (!fgv_held_is_full(&session->held))
+	limit_ns = fgv_min_u64(limit_ns, fgv_freezer_limit_ns(session));
+	if (takes && !fgv_held_is_full(&session->held))
 		fgv_park_announce(&head->host_parked);
 	fgv_engines_announce_sleep(session);
 	err = look_again(session, completion_fd);

@@ -142,6 +142,7 @@ static int give_back_idle(struct fgv_session *session, struct fgv_gate *gate, ui
 {
 	/* What comes in the lanes mostly computes. */
 	return give_back(gate, now_ns, gate->engine == FGV_ENGINE_COMPUTE &&
+					       fgv_freezer_lets_in(session) &&
 					       fgv_lanes_any_ordered(session->lanes));
 }
 

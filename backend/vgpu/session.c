@@ -143,6 +143,7 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_loans_fini(session);
 	fgv_batch_fini(session);
 	fgv_vmem_fini(&session->vmem);
+	fgv_freezer_fini(session);
 	fgv_pieces_fini(&session->pieces);
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);

@@ -14,6 +14,7 @@
 #include "backend/vgpu/console.h"
 #include "backend/vgpu/engines.h"
 #include "backend/vgpu/errands.h"
+#include "backend/vgpu/freezer.h"
 #include "backend/vgpu/graph.h"
 #include "backend/vgpu/held.h"
 #include "backend/vgpu/images/images.h"
@@ -68,6 +69,7 @@ struct fgv_session {
 	struct fgv_quota quota;
 	struct fgv_mapped mapped;
 	struct fgv_pieces pieces; /* what it has allocated, if that may move */
+	struct fgv_freezer freezer;
 	struct fgv_vmem vmem;
 	struct fgv_waits waits;
 	struct fgv_loans loans;

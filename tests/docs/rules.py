@@ -36,6 +36,7 @@ RULES = (
     (r"^fairgvctl stat --interval 10", "fairgvctl stat --interval 0.2 --count 2", "never ends"),
     (r"^fairgvctl top", ENDLESS, "never ends, and wants a terminal"),
     (r"^fairgvctl end 17", "fairgvctl end {SESSION}", "names a session that is there on the page only"),
+    (r"^fairgvctl freeze vm1", LOOK, "wants a VM whose memory may move; tests/local/movable.py has one"),
     (r"^fairgvctl doctor", ANY, "judges the machine that it runs on"),
     (r"program arguments\.\.\.", "program", "stands for the reader's program"),
 )

@@ -69,7 +69,7 @@ def busy(daemon, *vms):
 
 def usage():
     for arguments, text in (
-            ((), "list, stat, set, end, reload, top, metrics, doctor or cdi?"), (("nosuch",), "no command nosuch"),
+            ((), "list, stat, set, end, freeze, thaw, reload, top, metrics, doctor or cdi?"), (("nosuch",), "no command nosuch"),
             (("list", "vm1"), "list takes no argument"), (("set", "vm1", "weight=1", "--json"), "for list and stat"),
             (("end",), "number of a session"), (("end", "x"), "whole number"), (("end", "0"), "whole number"),
             (("stat", "--count", 2), "--interval"), (("stat", "--count", 0), "--count 0"),

@@ -180,7 +180,7 @@ def shells_know_the_options(root):
         of_zsh = set(re.findall(r"'(--[a-z-]+)\[", zsh.split(f"\n{name})\n")[1].split(";;")[0]))
         expect(of_zsh | {"--version", "--help"} == options, f"zsh offers {of_zsh} for {name}")
     script = at(root, DIRS["bashcompdir"] / "fairgvctl")
-    expect(complete(script, "fairgvctl", "--json", "") == {"list", "stat", "set", "end", "reload", "top", "metrics", "doctor", "cdi"},
+    expect(complete(script, "fairgvctl", "--json", "") == {"list", "stat", "set", "end", "freeze", "thaw", "reload", "top", "metrics", "doctor", "cdi"},
            "commands")
     expect(complete(script, "fairgvctl", "--config", "x", "s") == {"stat", "set"}, "of an option")
     expect("/bin" in complete(script, "fairgv-run", "--", "ls", "/bi"), "files of the program")

@@ -154,6 +154,7 @@ void vgpu_right_setup(const struct vgpu *vgpu, struct fgv_setup *setup)
 		.engines = vgpu->has_engines,
 		.fills_gaps = vgpu->fills_gaps,
 		.slicing = vgpu->slicing,
+		.movable = vgpu->movable,
 		.slice_blocks = vgpu->slice_blocks,
 		.lanes = layout.lanes,
 	};

@@ -58,6 +58,7 @@ struct vgpu {
 	struct fgv_grant *grant; /* given, without a limit, where a test does not change it */
 	bool has_engines;	 /* granted by themselves; set before the setup is sent */
 	bool fills_gaps;	 /* likewise: gaps are learned, and a turn without work lasts */
+	bool movable;		 /* its memory may move; likewise */
 	uint32_t slicing;	 /* as in the setup; set before */
 	uint64_t slice_blocks;
 	uint64_t slice_ns;		/* set before the setup is sent; 0: VGPU_SLICE */

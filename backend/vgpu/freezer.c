@@ -1,0 +1,407 @@
+/*
+ * Freezing; see freezer.h.
+ */
+#include "backend/vgpu/freezer.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include "backend/vgpu/session.h"
+#include "common/log.h"
+#include "common/util.h"
+
+/* So often it is looked at what nobody rings for. */
+#define LOOK_NS (100 * FGV_NS_PER_US)
+
+/* A GPU without room for what comes in is asked again after this time. */
+#define RETRY_NS (20 * FGV_NS_PER_MS)
+
+static bool is_wanted(const struct fgv_session *session)
+{
+	uint64_t frozen = __atomic_load_n(&session->allowance->frozen, __ATOMIC_SEQ_CST);
+
+	return frozen & UINT64_C(1) << session->setup.account;
+}
+
+bool fgv_freezer_lets_in(const struct fgv_session *session)
+{
+	const struct fgv_freezer *freezer = &session->freezer;
+
+	if (!fgv_pieces_are_used(&session->pieces))
+		return true;
+	return freezer->state == FGV_FREEZER_RUNNING &&
+	       (freezer->has_failed || !is_wanted(session));
+}
+
+bool fgv_freezer_has_news(const struct fgv_session *session)
+{
+	const struct fgv_freezer *freezer = &session->freezer;
+
+	if (!fgv_pieces_are_used(&session->pieces))
+		return false;
+	switch (freezer->state) {
+	case FGV_FREEZER_RUNNING:
+		return is_wanted(session) != freezer->has_failed;
+	case FGV_FREEZER_FROZEN:
+		return !is_wanted(session) && !freezer->retry_ns;
+	default:
+		return false;
+	}
+}
+
+uint64_t fgv_freezer_limit_ns(const struct fgv_session *session)
+{
+	const struct fgv_freezer *freezer = &session->freezer;
+
+	switch (freezer->state) {
+	case FGV_FREEZER_RUNNING:
+		return UINT64_MAX;
+	case FGV_FREEZER_FROZEN:
+		return freezer->retry_ns ? RETRY_NS : UINT64_MAX;
+	case FGV_FREEZER_COMING:
+		return freezer->retry_ns ? RETRY_NS : LOOK_NS;
+	default:
+		return LOOK_NS;
+	}
+}
+
+static void say(struct fgv_session *session, enum fgv_frozen frozen)
+{
+	__atomic_store_n(&session->account->frozen, frozen, __ATOMIC_RELEASE);
+}
+
+/* --- What stays ------------------------------------------------------------------ */
+
+static uint64_t charged_for(struct fgv_session *session, enum fgv_kind kind)
+{
+	const struct fgv_object *object;
+	uint64_t bytes = 0;
+	uint32_t at = 0;
+
+	while ((object = fgv_handles_next(&session->handles, kind, &at)))
+		bytes += object->charge.bytes;
+	return bytes;
+}
+
+static void say_what_stays(struct fgv_session *session)
+{
+	static const enum fgv_kind kinds[FGV_STAYS] = {
+		[FGV_STAYS_MODULES] = FGV_KIND_MODULE,
+		[FGV_STAYS_ARRAYS] = FGV_KIND_ARRAY,
+		[FGV_STAYS_MAPPED] = FGV_KIND_MEMORY,
+	};
+
+	for (unsigned i = 0; i < FGV_STAYS; i++)
+		__atomic_store_n(&session->account->stays_bytes[i], charged_for(session, kinds[i]),
+				 __ATOMIC_RELAXED);
+}
+
+/* --- The host's memory ----------------------------------------------------------- */
+
+static bool make_store(struct fgv_freezer *freezer, size_t bytes)
+{
+	void *memory;
+
+	if (!bytes)
+		return true;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	madvise(memory, bytes, MADV_HUGEPAGE);
+	madvise(memory, bytes, MADV_DONTDUMP);
+	freezer->store = memory;
+	freezer->store_bytes = bytes;
+	return true;
+}
+
+/* The kernel clears its pages before anybody else gets them. */
+static void drop_store(struct fgv_freezer *freezer)
+{
+	if (freezer->store)
+		munmap(freezer->store, freezer->store_bytes);
+	freezer->store = NULL;
+	freezer->store_bytes = 0;
+}
+
+static void drop_haul(struct fgv_freezer *freezer)
+{
+	fgv_haul_fini(freezer->haul);
+	freezer->haul = NULL;
+}
+
+static void drop_fence(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+
+	if (freezer->fence)
+		session->gpu->ops->fence_put(session->gpu, freezer->fence);
+	freezer->fence = NULL;
+}
+
+void fgv_freezer_fini(struct fgv_session *session)
+{
+	drop_haul(&session->freezer);
+	drop_fence(session);
+	drop_store(&session->freezer);
+}
+
+/* --- What is moved next ---------------------------------------------------------- */
+
+static void begin_cursor(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+
+	freezer->at = fgv_pieces_first(&session->pieces);
+	freezer->at_bytes = 0;
+	freezer->at_store = 0;
+}
+
+/* The piece that is moved now; NULL: all were. Empty ones have nothing that could be moved. */
+static const struct fgv_memory_piece *piece_at(struct fgv_freezer *freezer, uint64_t *address,
+					       uint64_t *bytes)
+{
+	for (; freezer->at.block; fgv_pieces_next(&freezer->at)) {
+		const struct fgv_memory_piece *piece = fgv_pieces_at(&freezer->at, address, bytes);
+
+		if (piece->state == FGV_PIECE_EMPTY)
+			continue;
+		if (freezer->at_bytes < *bytes)
+			return piece;
+		freezer->at_store += *bytes;
+		freezer->at_bytes = 0;
+	}
+	return NULL;
+}
+
+/* As fgv_haul_next, of both ways. */
+static CUresult next_part(void *arg, struct fgv_haul_part *part)
+{
+	struct fgv_session *session = arg;
+	struct fgv_freezer *freezer = &session->freezer;
+	uint64_t address, bytes;
+	const struct fgv_memory_piece *piece = piece_at(freezer, &address, &bytes);
+	CUresult status;
+
+	if (!piece)
+		return CUDA_ERROR_NOT_FOUND;
+	if (piece->state == FGV_PIECE_OUT) {
+		status = fgv_pieces_bind(&session->pieces, &freezer->at);
+		if (status != CUDA_SUCCESS)
+			return status;
+	}
+	*part = (struct fgv_haul_part){
+		.address = address + freezer->at_bytes,
+		.bytes = freezer->store + freezer->at_store + freezer->at_bytes,
+		.len = fgv_min_u64(bytes - freezer->at_bytes, FGV_HAUL_SLOT_BYTES),
+	};
+	freezer->at_bytes += part->len;
+	return CUDA_SUCCESS;
+}
+
+/* --- States ---------------------------------------------------------------------- */
+
+static int go_to(struct fgv_session *session, enum fgv_freezer_state state)
+{
+	session->freezer.state = state;
+	return 1;
+}
+
+/* All is on the GPU, and requests are taken again. */
+static int run_on(struct fgv_session *session, enum fgv_frozen frozen)
+{
+	fgv_freezer_fini(session);
+	say(session, frozen);
+	return go_to(session, FGV_FREEZER_RUNNING);
+}
+
+/* Moving has failed: of the host's memory there is not enough, or the GPU has had a fault. */
+static int fail(struct fgv_session *session, const char *why)
+{
+	fgv_warning("can't be frozen: %s", why);
+	session->freezer.has_failed = true;
+	return run_on(session, FGV_FROZEN_FAILED);
+}
+
+static int begin_draining(struct fgv_session *session)
+{
+	fgv_batch_flush(session);
+	say(session, FGV_FROZEN_GOING);
+	return go_to(session, FGV_FREEZER_DRAINING);
+}
+
+static int run(struct fgv_session *session)
+{
+	if (!is_wanted(session)) {
+		if (session->freezer.has_failed)
+			say(session, FGV_FROZEN_NOT);
+		session->freezer.has_failed = false;
+		return 0;
+	}
+	return session->freezer.has_failed ? 0 : begin_draining(session);
+}
+
+/* Behind all that is on the GPU. Where no fence can be had there is no GPU left to wait for. */
+static bool has_passed(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	struct fgv_gpu *gpu = session->gpu;
+
+	if (!freezer->fence && gpu->ops->fence_all(gpu, &freezer->fence) != CUDA_SUCCESS)
+		return true;
+	if (gpu->ops->fence_query(gpu, freezer->fence) == CUDA_ERROR_NOT_READY)
+		return false;
+	drop_fence(session);
+	return true;
+}
+
+static int begin_out(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+
+	if (!make_store(freezer, fgv_pieces_bytes(&session->pieces, FGV_PIECE_IN)) ||
+	    fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_OUT) != CUDA_SUCCESS)
+		return fail(session, "the host's memory is short (key process_memory)");
+	begin_cursor(session);
+	return go_to(session, FGV_FREEZER_OUT);
+}
+
+static int drain(struct fgv_session *session)
+{
+	if (!is_wanted(session))
+		return run_on(session, FGV_FROZEN_NOT);
+	if (fgv_engines_have_work(session) || session->waits.on_gpu || session->loans.count ||
+	    !has_passed(session))
+		return 0;
+	fgv_pieces_collect(&session->pieces, false);
+	return session->pieces.fence ? 0 : begin_out(session);
+}
+
+/* Whether the session has the GPU; if not, it asks for it. */
+static bool may_move(struct fgv_session *session)
+{
+	struct fgv_gate *gate = &session->gate;
+	bool may = fgv_grant_state(gate->word) == FGV_GRANT_BUSY && gate->room_ns &&
+		   !gate->is_filling;
+
+	gate->blocked = true;
+	if (may)
+		fgv_gate_begin_calls(gate);
+	return may;
+}
+
+/* As fgv_haul_turn(), while it has the GPU. */
+static CUresult move(struct fgv_session *session, unsigned *moved)
+{
+	struct fgv_grant *grant = session->gate.grant;
+	CUresult status;
+
+	*moved = 0;
+	if (!may_move(session))
+		return CUDA_SUCCESS;
+	status = fgv_haul_turn(session->freezer.haul, next_part, session, moved);
+	/* It does not hang. */
+	if (*moved)
+		fgv_account_add(&grant->progress, *moved);
+	return status;
+}
+
+static int begin_leaving(struct fgv_session *session)
+{
+	drop_haul(&session->freezer);
+	fgv_pieces_retire(&session->pieces);
+	return go_to(session, FGV_FREEZER_LEAVING);
+}
+
+static int move_out(struct fgv_session *session)
+{
+	unsigned moved;
+	CUresult status;
+
+	if (!is_wanted(session))
+		return fgv_haul_settle(session->freezer.haul) ? run_on(session, FGV_FROZEN_NOT) : 0;
+	status = move(session, &moved);
+	if (status == CUDA_SUCCESS)
+		return (int)moved;
+	if (status == CUDA_ERROR_NOT_FOUND)
+		return begin_leaving(session);
+	return fail(session, "the GPU has failed");
+}
+
+static int leave(struct fgv_session *session)
+{
+	session->gate.blocked = true;
+	fgv_gate_begin_calls(&session->gate);
+	if (!has_passed(session))
+		return 0;
+	fgv_pieces_unbind(&session->pieces);
+	say_what_stays(session);
+	say(session, FGV_FROZEN);
+	return go_to(session, FGV_FREEZER_FROZEN);
+}
+
+static int thaw(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	uint64_t now_ns = fgv_now_ns();
+
+	if (is_wanted(session) || now_ns < freezer->retry_ns)
+		return 0;
+	freezer->retry_ns = 0;
+	say(session, FGV_FROZEN_COMING);
+	if (fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_IN) != CUDA_SUCCESS) {
+		freezer->retry_ns = now_ns + RETRY_NS;
+		return 0;
+	}
+	begin_cursor(session);
+	return go_to(session, FGV_FREEZER_COMING);
+}
+
+/* The fault of a GPU reaches the program with its next call. */
+static int give_up(struct fgv_session *session, CUresult status)
+{
+	fgv_error("its memory can't come back: CUDA error %d", (int)status);
+	fgv_session_defer(session, status);
+	return run_on(session, FGV_FROZEN_NOT);
+}
+
+static int move_in(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	unsigned moved;
+	CUresult status;
+
+	if (is_wanted(session))
+		return fgv_haul_settle(freezer->haul) ? begin_leaving(session) : 0;
+	if (freezer->retry_ns && fgv_now_ns() < freezer->retry_ns)
+		return 0;
+	freezer->retry_ns = 0;
+	status = move(session, &moved);
+	if (status == CUDA_SUCCESS)
+		return (int)moved;
+	if (status == CUDA_ERROR_NOT_FOUND)
+		return run_on(session, FGV_FROZEN_NOT);
+	if (status != CUDA_ERROR_OUT_OF_MEMORY)
+		return give_up(session, status);
+	freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+	return 0;
+}
+
+int fgv_freezer_turn(struct fgv_session *session)
+{
+	if (!fgv_pieces_are_used(&session->pieces))
+		return 0;
+	switch (session->freezer.state) {
+	case FGV_FREEZER_RUNNING:
+		return run(session);
+	case FGV_FREEZER_DRAINING:
+		return drain(session);
+	case FGV_FREEZER_OUT:
+		return move_out(session);
+	case FGV_FREEZER_LEAVING:
+		return leave(session);
+	case FGV_FREEZER_FROZEN:
+		return thaw(session);
+	case FGV_FREEZER_COMING:
+		return move_in(session);
+	}
+	return 0;
+}

@@ -1,0 +1,60 @@
+/*
+ * Freezing a session whose memory may move (docs/design/0028-movable.md): when the daemon says so
+ * (struct fgv_allowance), no more requests are taken, the work that there is ends, and all pieces
+ * go out to memory of the host, until the daemon says otherwise. The guest's calls take longer.
+ *
+ *	RUNNING -> DRAINING -> OUT -> LEAVING -> FROZEN -> COMING -> RUNNING
+ *
+ * What is wanted may change at any time. DRAINING and OUT then go back to RUNNING, as all is still
+ * on the GPU; COMING goes to LEAVING, as the host still has all.
+ *
+ * Moving takes the GPU's time in turns as work does: it goes on while the session has the grant.
+ *
+ * Threads: the dispatcher's.
+ */
+#ifndef FGV_VGPU_FREEZER_H
+#define FGV_VGPU_FREEZER_H
+
+#include "backend/vgpu/haul.h"
+#include "backend/vgpu/pieces.h"
+
+struct fgv_session;
+
+enum fgv_freezer_state {
+	FGV_FREEZER_RUNNING,
+	FGV_FREEZER_DRAINING,
+	FGV_FREEZER_OUT,
+	FGV_FREEZER_LEAVING,
+	FGV_FREEZER_FROZEN,
+	FGV_FREEZER_COMING,
+};
+
+struct fgv_freezer {
+	enum fgv_freezer_state state;
+	bool has_failed; /* it can't be frozen; until it is not wanted any more */
+	struct fgv_haul *haul;
+	struct fgv_gpu_fence *fence;
+	uint8_t *store; /* what is not empty, in the order of addresses; NULL: nothing */
+	size_t store_bytes;
+	struct fgv_pieces_cursor at; /* of what is moved next */
+	uint64_t at_bytes;	     /* of the piece, those before */
+	size_t at_store;	     /* the piece's beginning */
+	uint64_t retry_ns;	     /* not before this; 0: at once */
+};
+
+/* Its threads end, and what it keeps goes. The GPU uses none of it. */
+void fgv_freezer_fini(struct fgv_session *session);
+
+/* Whether requests are taken. */
+bool fgv_freezer_lets_in(const struct fgv_session *session);
+
+/* Once in each turn of the loop, before fgv_engines_turn(): how much has changed. */
+int fgv_freezer_turn(struct fgv_session *session);
+
+/* After the announcement that the dispatcher sleeps: whether something else is wanted now. */
+bool fgv_freezer_has_news(const struct fgv_session *session);
+
+/* How long the dispatcher may sleep at most; UINT64_MAX: as long as it likes. */
+uint64_t fgv_freezer_limit_ns(const struct fgv_session *session);
+
+#endif

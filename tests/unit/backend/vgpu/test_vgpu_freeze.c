@@ -1,0 +1,374 @@
+/*
+ * A vGPU process that is frozen and thawed at any time: no byte is lost, what was asked meanwhile is
+ * done afterwards, and it can end in every state. FAIRGV_TEST_SCHEDULES: how many random ones there
+ * are.
+ */
+#include <check.h>
+#include <cuda.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "shmring/park.h"
+#include "tests/unit/backend/vgpu/vgpu_calls.h"
+
+#define MIB	  (1ull << 20)
+#define ACCOUNT	  2
+#define BLOCK	  128
+/* Under a sanitizer each takes many times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SCHEDULES 30
+#else
+#define SCHEDULES 200
+#endif
+#define STEPS	  40
+
+static struct vgpu vgpu;
+
+static void start(void)
+{
+	vgpu_spawn(&vgpu);
+	vgpu.movable = true;
+	vgpu_begin(&vgpu);
+}
+
+static void leave(void)
+{
+	vgpu_leave(&vgpu);
+}
+
+static const struct fgv_account *account(void)
+{
+	return &vgpu.accounts->sessions[ACCOUNT];
+}
+
+static uint64_t word(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static void want(bool frozen)
+{
+	__atomic_store_n(&vgpu.allowance->frozen, frozen ? UINT64_C(1) << ACCOUNT : 0,
+			 __ATOMIC_RELEASE);
+	fgv_doorbell_ring(vgpu.grant_bell_fd);
+}
+
+static void await(enum fgv_frozen state)
+{
+	while (word(&account()->frozen) != state) {
+		ck_assert(!vgpu_has_ended(&vgpu));
+		sched_yield();
+	}
+}
+
+static void freeze(void)
+{
+	want(true);
+	await(FGV_FROZEN);
+}
+
+static void thaw(void)
+{
+	want(false);
+	await(FGV_FROZEN_NOT);
+}
+
+static uint64_t on_gpu(void)
+{
+	return word(&account()->memory_bytes) - word(&account()->away_bytes);
+}
+
+static void expect_words(uint64_t address, uint32_t count, uint32_t value)
+{
+	const uint32_t *out = vgpu_arena(&vgpu, MIB);
+
+	ck_assert_uint_eq(vgpu_copy_out(&vgpu, address, count * sizeof(*out), MIB), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < count; i++)
+		ck_assert_uint_eq(out[i], value);
+}
+
+START_TEST(memory_leaves_and_comes_back)
+{
+	uint64_t large = vgpu_must_alloc(&vgpu, 20 * MIB), small = vgpu_must_alloc(&vgpu, 1000);
+
+	vgpu_fill(&vgpu, large, 5 * MIB, 0x12345678, 4);
+	vgpu_fill(&vgpu, small, 250, 0xabcdef01, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_ge(on_gpu(), 22 * MIB);
+	freeze();
+	ck_assert_uint_eq(word(&account()->away_bytes), 22 * MIB);
+	ck_assert_uint_lt(on_gpu(), MIB);
+	thaw();
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+	expect_words(large, 1000, 0x12345678);
+	expect_words(large + 20 * MIB - 4000, 1000, 0x12345678);
+	expect_words(small, 250, 0xabcdef01);
+}
+END_TEST
+
+/* What is asked meanwhile is done afterwards, in its order. */
+START_TEST(requests_wait)
+{
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	uint64_t address = vgpu_must_alloc(&vgpu, 4000);
+	uint64_t args[] = {address, 1000, 2};
+
+	vgpu_fill(&vgpu, address, 1000, 1, 4);
+	freeze();
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	ck_assert_uint_eq(word(&account()->launches), 0);
+	want(false);
+	expect_words(address, 1000, 1 + 2 * (5 + 2));
+	freeze();
+	thaw();
+	expect_words(address, 1000, 1 + 2 * (5 + 2));
+}
+END_TEST
+
+START_TEST(what_stays_is_named)
+{
+	uint64_t size[3] = {256, 256, 0};
+
+	vgpu_must_create_array(&vgpu, size, 0, 0);
+	vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	vgpu_must_alloc(&vgpu, MIB);
+	freeze();
+	ck_assert_uint_ge(word(&account()->stays_bytes[FGV_STAYS_ARRAYS]), 256 * 256 * 4);
+	ck_assert_uint_gt(word(&account()->stays_bytes[FGV_STAYS_MODULES]), 0);
+	ck_assert_uint_eq(word(&account()->stays_bytes[FGV_STAYS_MAPPED]), 0);
+	thaw();
+}
+END_TEST
+
+/* What was never touched neither takes memory before, nor afterwards. */
+START_TEST(untouched_stays_nowhere)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, 40 * MIB);
+
+	ck_assert_uint_eq(word(&account()->away_bytes), 40 * MIB);
+	freeze();
+	thaw();
+	ck_assert_uint_eq(word(&account()->away_bytes), 40 * MIB);
+	vgpu_record(&vgpu, vgpu_must_create_event(&vgpu), 0);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(word(&account()->away_bytes), 40 * MIB);
+	vgpu_fill(&vgpu, address, 10, 7, 4);
+	expect_words(address, 10, 7);
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+	vgpu_mem_free(&vgpu, address);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+}
+END_TEST
+
+/* It moves in its turns: without the grant nothing does. */
+START_TEST(moving_needs_the_grant)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, 40 * MIB);
+
+	vgpu_fill(&vgpu, address, 10 * MIB, 3, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	vgpu_take_grant(&vgpu);
+	want(true);
+	vgpu_await_wants(&vgpu);
+	await(FGV_FROZEN_GOING);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	await(FGV_FROZEN);
+	thaw();
+	expect_words(address, 1000, 3);
+}
+END_TEST
+
+/* A wish that is withdrawn before all is out. */
+START_TEST(freezing_can_be_withdrawn)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, 40 * MIB);
+
+	vgpu_fill(&vgpu, address, 10 * MIB, 3, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	vgpu_take_grant(&vgpu);
+	want(true);
+	vgpu_await_wants(&vgpu);
+	thaw();
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+	expect_words(address, 1000, 3);
+}
+END_TEST
+
+/* --- Any order of things ---------------------------------------------------------- */
+
+#define MEMORIES 4
+
+struct memory {
+	uint64_t address; /* 0: none */
+	uint32_t count, value;
+};
+
+static struct memory all[MEMORIES];
+static bool frozen;
+static unsigned asked;
+static uint32_t add;
+
+static uint32_t any(uint32_t below)
+{
+	return (uint32_t)rand() % below;
+}
+
+/* A call would not return before it is thawed, and rings are not endless. */
+static void let_answer(void)
+{
+	if (frozen)
+		want(false);
+	frozen = false;
+	asked = 0;
+}
+
+static void take(struct memory *memory)
+{
+	let_answer();
+	memory->count = any(2) ? 1 + any(1000) : 100000 + any(1000000);
+	memory->value = (uint32_t)rand();
+	memory->address = vgpu_must_alloc(&vgpu, 4ull * memory->count);
+	vgpu_fill(&vgpu, memory->address, memory->count, memory->value, 4);
+}
+
+static void launch(struct memory *memory)
+{
+	uint64_t args[] = {memory->address, memory->count, any(100)};
+
+	vgpu_launch(&vgpu, add, (memory->count + BLOCK - 1) / BLOCK, args, 3);
+	memory->value += 5 + (uint32_t)args[2];
+}
+
+static void compare(const struct memory *memory)
+{
+	uint32_t part = memory->count < 1000 ? memory->count : 1000;
+
+	let_answer();
+	expect_words(memory->address, part, memory->value);
+	expect_words(memory->address + 4ull * (memory->count - part), part, memory->value);
+}
+
+static void change(struct memory *memory)
+{
+	if (++asked > 8)
+		let_answer();
+	switch (any(4)) {
+	case 0:
+		memory->value = (uint32_t)rand();
+		vgpu_fill(&vgpu, memory->address, memory->count, memory->value, 4);
+		break;
+	case 1:
+		compare(memory);
+		break;
+	case 2:
+		vgpu_mem_free(&vgpu, memory->address);
+		memory->address = 0;
+		break;
+	default:
+		launch(memory);
+	}
+}
+
+static void do_something(void)
+{
+	struct memory *memory = &all[any(MEMORIES)];
+
+	switch (any(4)) {
+	case 0:
+		frozen = !frozen;
+		want(frozen);
+		if (any(2))
+			await(frozen ? FGV_FROZEN : FGV_FROZEN_NOT);
+		break;
+	case 1:
+		for (uint32_t i = any(200); i > 0; i--)
+			sched_yield();
+		break;
+	default:
+		if (memory->address)
+			change(memory);
+		else
+			take(memory);
+	}
+}
+
+static void check_all(void)
+{
+	let_answer();
+	for (unsigned i = 0; i < MEMORIES; i++) {
+		if (all[i].address)
+			compare(&all[i]);
+	}
+	await(FGV_FROZEN_NOT);
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+}
+
+/* In the middle of whatever it is doing. */
+static void abandon(bool kills)
+{
+	int status;
+
+	if (!kills) {
+		vgpu_leave(&vgpu);
+		return;
+	}
+	kill(vgpu.pid, SIGKILL);
+	ck_assert_int_eq(waitpid(vgpu.pid, &status, 0), vgpu.pid);
+	vgpu_give_back(&vgpu);
+}
+
+static void run_schedule(unsigned seed)
+{
+	srand(seed);
+	memset(all, 0, sizeof(all));
+	frozen = false;
+	asked = 0;
+	start();
+	add = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	for (uint32_t i = any(STEPS); i > 0; i--)
+		do_something();
+	if (any(2))
+		check_all();
+	abandon(any(2));
+}
+
+START_TEST(random_schedules)
+{
+	const char *text = getenv("FAIRGV_TEST_SCHEDULES");
+	unsigned count = text ? (unsigned)atoi(text) : SCHEDULES;
+
+	for (unsigned i = 0; i < count; i++)
+		run_schedule(i);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("freeze");
+	TCase *tests = tcase_create("one"), *many = tcase_create("schedules");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tests, start, leave);
+	tcase_add_test(tests, memory_leaves_and_comes_back);
+	tcase_add_test(tests, requests_wait);
+	tcase_add_test(tests, what_stays_is_named);
+	tcase_add_test(tests, untouched_stays_nowhere);
+	tcase_add_test(tests, moving_needs_the_grant);
+	tcase_add_test(tests, freezing_can_be_withdrawn);
+	tcase_set_timeout(tests, 240);
+	suite_add_tcase(suite, tests);
+	tcase_add_test(many, random_schedules);
+	tcase_set_timeout(many, 36000);
+	suite_add_tcase(suite, many);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
