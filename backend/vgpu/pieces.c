@@ -254,21 +254,21 @@ static CUresult drop_block(struct fgv_pieces *pieces, struct fgv_block *block)
 	for (uint32_t i = 0; i < block->count; i++)
 		release_piece(pieces, block, i);
 	status = gpu->ops->address_free(gpu, block->address, block->bytes);
-	fgv_units_destroy(block->units);
+	fgv_piece_units_destroy(block->units);
 	free(block);
 	return status;
 }
 
 static CUresult share_block(struct fgv_pieces *pieces, struct fgv_block **made)
 {
-	struct fgv_units *units = fgv_units_create(pieces->granule);
+	struct fgv_piece_units *units = fgv_piece_units_create(pieces->granule);
 	CUresult status;
 
 	if (!units)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	status = make_block(pieces, pieces->granule, made);
 	if (status != CUDA_SUCCESS) {
-		fgv_units_destroy(units);
+		fgv_piece_units_destroy(units);
 		return status;
 	}
 	(*made)->units = units;
@@ -284,14 +284,14 @@ static CUresult alloc_small(struct fgv_pieces *pieces, uint64_t bytes, uint64_t 
 	CUresult status;
 
 	TAILQ_FOREACH(block, &pieces->shared, link) {
-		if (fgv_units_take(block->units, bytes, &offset) == 0)
+		if (fgv_piece_units_take(block->units, bytes, &offset) == 0)
 			break;
 	}
 	if (!block) {
 		status = share_block(pieces, &block);
 		if (status != CUDA_SUCCESS)
 			return status;
-		fgv_units_take(block->units, bytes, &offset);
+		fgv_piece_units_take(block->units, bytes, &offset);
 	}
 	*address = block->address + offset;
 	return CUDA_SUCCESS;
@@ -330,7 +330,7 @@ CUresult fgv_pieces_free(struct fgv_pieces *pieces, uint64_t address, uint64_t b
 	if (!block || address < block->address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (block->units) {
-		fgv_units_free(block->units, address - block->address, bytes);
+		fgv_piece_units_free(block->units, address - block->address, bytes);
 		pieces->has_units = true;
 		if (block->units->live)
 			return CUDA_SUCCESS;
@@ -359,7 +359,7 @@ static void drop_closed(struct fgv_pieces *pieces)
 	}
 	TAILQ_FOREACH(block, &pieces->shared, link) {
 		if (block->units->has_freed)
-			fgv_units_collect(block->units);
+			fgv_piece_units_collect(block->units);
 	}
 }
 
@@ -371,7 +371,7 @@ static void close_freed(struct fgv_pieces *pieces)
 	TAILQ_CONCAT(&pieces->closed, &pieces->leaving, link);
 	TAILQ_FOREACH(block, &pieces->shared, link) {
 		if (block->units->has_freed)
-			fgv_units_close(block->units);
+			fgv_piece_units_close(block->units);
 	}
 	pieces->has_units = false;
 }

@@ -38,14 +38,14 @@ struct fgv_memory_piece {
 	enum fgv_piece_state state;
 };
 
-struct fgv_units;
+struct fgv_piece_units;
 
 struct fgv_block {
 	RB_ENTRY(fgv_block) node;
 	TAILQ_ENTRY(fgv_block) link; /* of those that small allocations share, or those leaving */
 	uint64_t address, bytes;
 	uint64_t charged;	 /* of one that is leaving: what it counts for until then */
-	struct fgv_units *units; /* NULL: it is one allocation */
+	struct fgv_piece_units *units; /* NULL: it is one allocation */
 	uint32_t count;
 	struct fgv_memory_piece pieces[]; /* FGV_PIECE_BYTES_MAX each, but for the last */
 };

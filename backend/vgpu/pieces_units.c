@@ -9,7 +9,7 @@
 
 #define BITS 64
 
-static uint32_t words(const struct fgv_units *units)
+static uint32_t words(const struct fgv_piece_units *units)
 {
 	return (units->count + BITS - 1) / BITS;
 }
@@ -30,9 +30,9 @@ static uint32_t units_of(uint64_t bytes)
 	return (uint32_t)((bytes + FGV_UNIT_BYTES - 1) / FGV_UNIT_BYTES);
 }
 
-struct fgv_units *fgv_units_create(uint64_t bytes)
+struct fgv_piece_units *fgv_piece_units_create(uint64_t bytes)
 {
-	struct fgv_units *units = calloc(1, sizeof(*units));
+	struct fgv_piece_units *units = calloc(1, sizeof(*units));
 
 	if (!units)
 		return NULL;
@@ -47,7 +47,7 @@ struct fgv_units *fgv_units_create(uint64_t bytes)
 	return units;
 }
 
-void fgv_units_destroy(struct fgv_units *units)
+void fgv_piece_units_destroy(struct fgv_piece_units *units)
 {
 	if (!units)
 		return;
@@ -55,7 +55,7 @@ void fgv_units_destroy(struct fgv_units *units)
 	free(units);
 }
 
-int fgv_units_take(struct fgv_units *units, uint64_t bytes, uint64_t *offset)
+int fgv_piece_units_take(struct fgv_piece_units *units, uint64_t bytes, uint64_t *offset)
 {
 	uint32_t wanted = units_of(bytes), run = 0;
 
@@ -78,7 +78,7 @@ int fgv_units_take(struct fgv_units *units, uint64_t bytes, uint64_t *offset)
 	return -ENOSPC;
 }
 
-void fgv_units_free(struct fgv_units *units, uint64_t offset, uint64_t bytes)
+void fgv_piece_units_free(struct fgv_piece_units *units, uint64_t offset, uint64_t bytes)
 {
 	uint32_t count = units_of(bytes);
 
@@ -87,7 +87,7 @@ void fgv_units_free(struct fgv_units *units, uint64_t offset, uint64_t bytes)
 	units->has_freed = true;
 }
 
-void fgv_units_close(struct fgv_units *units)
+void fgv_piece_units_close(struct fgv_piece_units *units)
 {
 	for (uint32_t i = 0; i < words(units); i++) {
 		units->closed[i] |= units->freed[i];
@@ -95,7 +95,7 @@ void fgv_units_close(struct fgv_units *units)
 	}
 }
 
-void fgv_units_collect(struct fgv_units *units)
+void fgv_piece_units_collect(struct fgv_piece_units *units)
 {
 	units->has_freed = false;
 	for (uint32_t i = 0; i < words(units); i++) {

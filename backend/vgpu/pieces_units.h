@@ -11,7 +11,7 @@
 
 #define FGV_UNIT_BYTES 512
 
-struct fgv_units {
+struct fgv_piece_units {
 	uint32_t live;	/* units that allocations have */
 	uint32_t count; /* of all */
 	bool has_freed; /* some were freed, and are not free again */
@@ -19,14 +19,14 @@ struct fgv_units {
 };
 
 /* Of a block of @bytes, whole words of units; NULL where memory is short. */
-struct fgv_units *fgv_units_create(uint64_t bytes);
-void fgv_units_destroy(struct fgv_units *units);
+struct fgv_piece_units *fgv_piece_units_create(uint64_t bytes);
+void fgv_piece_units_destroy(struct fgv_piece_units *units);
 
 /* Where an allocation of @bytes lies in the block; -ENOSPC. */
-int fgv_units_take(struct fgv_units *units, uint64_t bytes, uint64_t *offset);
+int fgv_piece_units_take(struct fgv_piece_units *units, uint64_t bytes, uint64_t *offset);
 /* It is free again when it has been closed, and then collected. */
-void fgv_units_free(struct fgv_units *units, uint64_t offset, uint64_t bytes);
-void fgv_units_close(struct fgv_units *units);
-void fgv_units_collect(struct fgv_units *units);
+void fgv_piece_units_free(struct fgv_piece_units *units, uint64_t offset, uint64_t bytes);
+void fgv_piece_units_close(struct fgv_piece_units *units);
+void fgv_piece_units_collect(struct fgv_piece_units *units);
 
 #endif
