@@ -76,7 +76,7 @@ struct fgv_region_slot {
 	uint32_t serial;
 	uint32_t reserved2[14];
 	struct fgv_msg_hello hello; /* with OPEN; vm is not looked at */
-	uint8_t reserved3[272];
+	uint8_t reserved3[264];
 };
 _Static_assert(sizeof(struct fgv_region_slot) == 1024, "region");
 _Static_assert(offsetof(struct fgv_region_slot, request) == 512, "region");

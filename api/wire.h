@@ -137,7 +137,7 @@ _Static_assert(sizeof(struct fgv_lane_head) == FGV_CACHE_LINE, "one writer");
  * which lanes of that window are made known as on the first one.
  *
  * A hello of type FGV_MSG_LOOK wants no session: the daemon itself answers it, with a view of
- * the VM or a refusal, and that is the end of the connection.
+ * the VM and one of its GPUs or a refusal, and that is the end of the connection.
  */
 enum fgv_message_type {
 	FGV_MSG_HELLO = 1,
@@ -168,9 +168,11 @@ struct fgv_msg_hello {
 	uint32_t pid;		    /* as the guest counts; for views of the VM only */
 	uint32_t priority;	    /* 0 to FGV_PRIORITY_LAST; its VM's, if that is less urgent */
 	struct fgv_msg_need need;
-	uint64_t hash; /* FGV_API_HASH */
+	uint64_t hash;	 /* FGV_API_HASH */
+	uint32_t device; /* of a look: at which of the GPUs that programs see; else 0 */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct fgv_msg_hello) == 176, "wire");
+_Static_assert(sizeof(struct fgv_msg_hello) == 184, "wire");
 
 /* The welcome comes later: there is no room for the program yet. */
 struct fgv_msg_wait {
@@ -272,8 +274,9 @@ struct fgv_view_process {
 _Static_assert(sizeof(struct fgv_view_process) == 88, "wire");
 
 /*
- * A VM and its GPU, as the VM may see them: nothing of other VMs. The answer to a look; in a
- * virtual machine it lies at the beginning of the window.
+ * A VM and one of its GPUs, as the VM may see them: nothing of other VMs. What is counted is what
+ * the VM has of that GPU; device.devices says how many GPUs there are to look at. The answer to a
+ * look; in a virtual machine it lies at the beginning of the window.
  */
 #define FGV_VIEW_PROCESSES 64
 #define FGV_VIEW_NS	   1000000000u /* "the last second" */

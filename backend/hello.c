@@ -32,7 +32,8 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 			 FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
-	if (hello->priority > FGV_PRIORITY_LAST || hello->need.reserved ||
+	if (hello->priority > FGV_PRIORITY_LAST || hello->need.reserved || hello->reserved ||
+	    (hello->type == FGV_MSG_HELLO && hello->device) ||
 	    !memchr(hello->vm, 0, sizeof(hello->vm)) ||
 	    !memchr(hello->program, 0, sizeof(hello->program))) {
 		snprintf(text, text_len, "the hello is malformed");

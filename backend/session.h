@@ -154,7 +154,9 @@ void fgv_session_look(const struct fgv_session *session, struct fgv_session_view
 const struct fgv_share *fgv_session_share(const struct fgv_session *session, unsigned i);
 /* What it is charged for of @share's memory. */
 uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct fgv_share *share);
-/* What of that is on the GPU, as its process says. */
+/* For how long it has used @share's GPU in the last second; FGV_RECENT_NS is all of it. */
+uint64_t fgv_session_recent_on(const struct fgv_session *session, const struct fgv_share *share);
+/* What of that memory is on the GPU, as its process says. */
 uint64_t fgv_session_resident_on(const struct fgv_session *session, const struct fgv_share *share);
 struct fgv_vm *fgv_session_vm(const struct fgv_session *session);
 

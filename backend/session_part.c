@@ -140,6 +140,17 @@ uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct f
 	return account.memory_bytes;
 }
 
+uint64_t fgv_session_recent_on(const struct fgv_session *session, const struct fgv_share *share)
+{
+	struct fgv_gpusched_stats stats = {0};
+
+	for (unsigned i = 0; i < session->part_count; i++) {
+		if (session->parts[i].share == share)
+			fgv_gpusched_session_stats(session->parts[i].sched, &stats);
+	}
+	return stats.recent_ns;
+}
+
 uint64_t fgv_session_resident_on(const struct fgv_session *session, const struct fgv_share *share)
 {
 	struct fgv_account account;

@@ -153,11 +153,11 @@ static void refuse_user(struct fgv_connection *connection, const char *name)
 }
 
 /* A program that does not read loses its view: nothing waits for it. */
-static void show(struct fgv_connection *connection, const struct fgv_vm *vm)
+static void show(struct fgv_connection *connection, const struct fgv_vm *vm, uint32_t device)
 {
 	struct fgv_msg_view view;
 
-	fgv_view_take(&view, vm, connection->transport->sessions);
+	fgv_view_take(&view, vm, connection->transport->sessions, device);
 	send(connection->watch.fd, &view, sizeof(view), MSG_NOSIGNAL | MSG_DONTWAIT);
 	drop(connection);
 }
@@ -180,7 +180,7 @@ static void judge_hello(struct fgv_connection *connection, const struct fgv_msg_
 	if (!vm)
 		refuse_user(connection, hello->vm);
 	else if (connection->looks)
-		show(connection, vm);
+		show(connection, vm, hello->device);
 	else
 		fgv_connection_admit(connection, vm, hello);
 }

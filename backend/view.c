@@ -23,28 +23,41 @@ static uint64_t clock_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / FGV_NS_PER_US;
 }
 
-static void add_process(struct fgv_msg_view *view, const struct fgv_session *session)
+/* What is looked at: a share, or of a VM whose programs are placed, all of them as one. */
+struct scope {
+	const struct fgv_vm *vm;
+	const struct fgv_share *share;
+	bool is_whole;
+};
+
+static void add_process(struct fgv_msg_view *view, const struct scope *scope,
+			const struct fgv_session *session)
 {
 	struct fgv_view_process *process = &view->process[view->processes++];
 	struct fgv_session_view shown;
+	uint64_t memory_bytes, busy_ns;
 
 	fgv_session_look(session, &shown);
+	memory_bytes = scope->is_whole ? shown.account.memory_bytes
+				       : fgv_session_memory_on(session, scope->share);
+	busy_ns = scope->is_whole ? shown.stats.recent_ns
+				  : fgv_session_recent_on(session, scope->share);
 	process->pid = shown.guest_pid;
-	process->memory_bytes = shown.account.memory_bytes;
-	process->busy_ns = fgv_min_u64(shown.stats.recent_ns, FGV_VIEW_NS);
+	process->memory_bytes = memory_bytes;
+	process->busy_ns = fgv_min_u64(busy_ns, FGV_VIEW_NS);
 	snprintf(process->program, sizeof(process->program), "%s", shown.program);
 	view->used_bytes += process->memory_bytes;
 }
 
-static void describe_device(struct fgv_msg_view *view, const struct fgv_vm *vm,
+static void describe_device(struct fgv_msg_view *view, const struct scope *scope,
 			    struct fgv_figures *figures)
 {
-	const struct fgv_share *share = &vm->shares[0];
+	const struct fgv_share *share = scope->share;
 	const uint32_t *values =
 		fgv_figures_read(figures, share->number, share->device->place, fgv_now_ns());
 
 	view->device = share->device->info;
-	view->device.devices = 1;
+	view->device.devices = scope->is_whole ? 1 : scope->vm->share_count;
 	view->device.memory_bytes =
 		fgv_min_u64(share->device->info.memory_bytes, share->allowance->memory_bytes);
 	view->memory_bytes = view->device.memory_bytes;
@@ -52,25 +65,56 @@ static void describe_device(struct fgv_msg_view *view, const struct fgv_vm *vm,
 	memcpy(view->figures, values, sizeof(view->figures));
 }
 
-void fgv_view_take(struct fgv_msg_view *view, const struct fgv_vm *vm,
-		   const struct fgv_sessions *sessions)
+static uint64_t recent_ns(const struct scope *scope)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < scope->vm->share_count; i++) {
+		const struct fgv_share *share = &scope->vm->shares[i];
+		struct fgv_gpusched_stats stats;
+
+		if (!scope->is_whole && share != scope->share)
+			continue;
+		fgv_gpusched_vgpu_stats(share->vgpu, &stats);
+		sum += stats.recent_ns;
+	}
+	return sum;
+}
+
+static void take(struct fgv_msg_view *view, const struct scope *scope,
+		 const struct fgv_sessions *sessions)
 {
 	const struct fgv_session *session = NULL;
-	struct fgv_gpusched_stats stats;
 
 	*view = (struct fgv_msg_view){
 		.type = FGV_MSG_VIEW,
 		.version = FGV_WIRE_VERSION,
 		.time_us = clock_us(),
 	};
-	snprintf(view->vm, sizeof(view->vm), "%s", vm->config->name);
-	describe_device(view, vm, sessions->figures);
-	fgv_gpusched_vgpu_stats(vm->shares[0].vgpu, &stats);
-	view->busy_ns = fgv_min_u64(stats.recent_ns, FGV_VIEW_NS);
+	snprintf(view->vm, sizeof(view->vm), "%s", scope->vm->config->name);
+	describe_device(view, scope, sessions->figures);
+	view->busy_ns = fgv_min_u64(recent_ns(scope), FGV_VIEW_NS);
 	while ((session = fgv_sessions_next(sessions, session))) {
-		if (fgv_session_vm(session) == vm && view->processes < FGV_VIEW_PROCESSES)
-			add_process(view, session);
+		if (fgv_session_vm(session) == scope->vm && view->processes < FGV_VIEW_PROCESSES)
+			add_process(view, scope, session);
 	}
+}
+
+void fgv_view_take(struct fgv_msg_view *view, const struct fgv_vm *vm,
+		   const struct fgv_sessions *sessions, uint32_t device)
+{
+	const struct scope scope = {
+		.vm = vm,
+		.share = &vm->shares[device < vm->share_count ? device : 0],
+		.is_whole = fgv_config_places(vm->config),
+	};
+	unsigned count = scope.is_whole ? 1 : vm->share_count;
+
+	if (device < count)
+		take(view, &scope, sessions);
+	else
+		fgv_view_refuse(view, CUDA_ERROR_INVALID_DEVICE,
+				"the VM's programs do not see so many GPUs");
 }
 
 void fgv_view_refuse(struct fgv_msg_view *view, CUresult status, const char *text)

@@ -223,7 +223,8 @@ static CUresult show(struct fgv_slots_entry *entry, char *text, size_t text_len)
 	struct fgv_msg_view view;
 	ssize_t written;
 
-	fgv_view_take(&view, scope->vm, scope->sessions);
+	/* The guest's module asks for the one GPU that there is in QEMU guests. */
+	fgv_view_take(&view, scope->vm, scope->sessions, 0);
 	written = pwrite(scope->region->fd, &view, sizeof(view),
 			 (off_t)fgv_region_window_off(scope->region, entry->window));
 	if (written == (ssize_t)sizeof(view))

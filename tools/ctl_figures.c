@@ -129,11 +129,23 @@ int fgv_ctl_figures_of(const json_t *object, const json_t *before, struct fgv_ct
 	return ret;
 }
 
+static uint64_t gpu_ns(const json_t *gpu)
+{
+	return (uint64_t)json_integer_value(json_object_get(gpu, "gpu_ns"));
+}
+
 uint64_t fgv_ctl_gpu_ns(const json_t *later, const json_t *earlier, const json_t *vm)
 {
-	const json_t *gpu = fgv_ctl_find_like(json_object_get(later, "gpus"), vm, "device");
-	const json_t *before = fgv_ctl_find_like(json_object_get(earlier, "gpus"), vm, "device");
+	const json_t *gpus = json_object_get(later, "gpus");
+	const json_t *before = json_object_get(earlier, "gpus");
+	uint64_t sum = 0;
+	json_t *share;
+	size_t i;
 
-	return fgv_ctl_since((uint64_t)json_integer_value(json_object_get(gpu, "gpu_ns")),
-			     (uint64_t)json_integer_value(json_object_get(before, "gpu_ns")));
+	json_array_foreach(json_object_get(vm, "gpus"), i, share)
+	{
+		sum += fgv_ctl_since(gpu_ns(fgv_ctl_find_like(gpus, share, "device")),
+				     gpu_ns(fgv_ctl_find_like(before, share, "device")));
+	}
+	return sum;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backend/config/text.h"
+#include "tools/ctl_figures.h"
 
 static uint64_t number(const json_t *object, const char *key)
 {
@@ -80,27 +81,46 @@ void fgv_ctl_add_limit(struct fgv_table *table, const json_t *vm)
 		fgv_table_add(table, "-");
 }
 
+static size_t sessions_on(const json_t *vm, const json_t *share)
+{
+	size_t i, count = 0;
+	json_t *session;
+
+	json_array_foreach(json_object_get(vm, "sessions"), i, session)
+	{
+		if (fgv_ctl_find_like(json_object_get(session, "gpus"), share, "device"))
+			count++;
+	}
+	return count;
+}
+
+/* What a VM has of one of its GPUs. */
+static void add_vm(struct fgv_table *table, const json_t *gpus, const json_t *vm,
+		   const json_t *share)
+{
+	fgv_table_add(table, "%s", text(vm, "name"));
+	fgv_table_add(table, "%" PRIu64, number(vm, "weight"));
+	add_share(table, json_array_get(gpus, number(share, "device")), vm);
+	fgv_table_add(table, "%" PRIu64, number(share, "device"));
+	fgv_table_add_bytes(table, number(share, "memory_bytes"));
+	fgv_ctl_add_limit(table, vm);
+	fgv_table_add(table, "%zu", sessions_on(vm, share));
+	add_qemu(table, vm);
+}
+
 static void print_vms(const json_t *gpus, const json_t *vms)
 {
 	static const char *const names[] = {"<VM",   "weight",	 "share", "GPU", "memory",
 					    "limit", "sessions", "QEMU",  NULL};
 	struct fgv_table table;
-	json_t *vm;
-	size_t i;
+	json_t *vm, *share;
+	size_t i, j;
 
 	fgv_table_init(&table, names);
 	json_array_foreach(vms, i, vm)
 	{
-		const json_t *gpu = json_array_get(gpus, number(vm, "device"));
-
-		fgv_table_add(&table, "%s", text(vm, "name"));
-		fgv_table_add(&table, "%" PRIu64, number(vm, "weight"));
-		add_share(&table, gpu, vm);
-		fgv_table_add(&table, "%" PRIu64, number(vm, "device"));
-		fgv_table_add_bytes(&table, number(vm, "memory_bytes"));
-		fgv_ctl_add_limit(&table, vm);
-		fgv_table_add(&table, "%zu", json_array_size(json_object_get(vm, "sessions")));
-		add_qemu(&table, vm);
+		json_array_foreach(json_object_get(vm, "gpus"), j, share)
+			add_vm(&table, gpus, vm, share);
 	}
 	fgv_table_print(&table);
 }

@@ -50,7 +50,52 @@ static void add_figures(struct fgv_table *table, const struct span *span, const 
 	fgv_table_add_bytes(table, f->memory_bytes);
 }
 
-/* A VM and, under it, its sessions. */
+static uint64_t number(const json_t *object, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+/* What a VM with several GPUs has had of one; the rest is known of all together. */
+static void add_gpu(struct fgv_table *table, const struct span *span, const json_t *share,
+		    const json_t *before)
+{
+	const json_t *gpus = json_object_get(span->later, "gpus");
+	const json_t *gpus_before = json_object_get(span->earlier, "gpus");
+	uint64_t gpu_ns = fgv_ctl_since(number(share, "gpu_ns"), number(before, "gpu_ns"));
+	uint64_t total_ns =
+		fgv_ctl_since(number(fgv_ctl_find_like(gpus, share, "device"), "gpu_ns"),
+			      number(fgv_ctl_find_like(gpus_before, share, "device"), "gpu_ns"));
+
+	fgv_table_add(table, "GPU %" PRIu64, number(share, "device"));
+	if (span->earlier)
+		fgv_table_add_share(table, gpu_ns, span->len_ns);
+	else
+		fgv_table_add_time(table, gpu_ns);
+	fgv_table_add_share(table, gpu_ns, total_ns);
+	add_count(table, span, fgv_ctl_since(number(share, "grants"), number(before, "grants")));
+	for (unsigned i = 0; i < 9; i++) /* from overruns to round trips */
+		fgv_table_add(table, "-");
+	fgv_table_add_bytes(table, number(share, "memory_bytes"));
+}
+
+static void add_gpus(struct fgv_table *table, const struct span *span, const json_t *vm,
+		     const json_t *before)
+{
+	const json_t *gpus = json_object_get(vm, "gpus"), *old = json_object_get(before, "gpus");
+	json_t *share;
+	size_t i;
+
+	json_array_foreach(gpus, i, share)
+	{
+		if (json_array_size(gpus) < 2)
+			return;
+		fgv_table_add(table, "%s", json_string_value(json_object_get(vm, "name")));
+		add_gpu(table, span, share, fgv_ctl_find_like(old, share, "device"));
+		fgv_ctl_add_limit(table, vm);
+	}
+}
+
+/* A VM and, under it, its GPUs, if they are several, and its sessions. */
 static int add_vm(struct fgv_table *table, const struct span *span, const json_t *vm)
 {
 	const json_t *before = fgv_ctl_find_like(json_object_get(span->earlier, "vms"), vm, "name");
@@ -66,6 +111,7 @@ static int add_vm(struct fgv_table *table, const struct span *span, const json_t
 	fgv_table_add(table, "all");
 	add_figures(table, span, &f, total_ns);
 	fgv_ctl_add_limit(table, vm);
+	add_gpus(table, span, vm, before);
 	json_array_foreach(json_object_get(vm, "sessions"), i, session)
 	{
 		const json_t *old = json_object_get(before, "sessions");

@@ -169,12 +169,18 @@ static CUresult copy_view(const struct fgv_failure *failure, int fd, const struc
 	return CUDA_SUCCESS;
 }
 
-static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure)
+/* A QEMU guest has one GPU. */
+static CUresult look(uint32_t device, struct fgv_msg_view *view, size_t *len,
+		     const struct fgv_failure *failure)
 {
 	struct fairgv_open ask = {.flags = FAIRGV_OPEN_LOOK};
-	int fd = open(device_name(), O_RDWR | O_CLOEXEC);
 	CUresult res;
+	int fd;
 
+	if (device)
+		return fgv_connect_fail(failure, CUDA_ERROR_INVALID_DEVICE,
+					"a virtual machine has one GPU");
+	fd = open(device_name(), O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return cannot_open(failure);
 	res = open_window(failure, fd, &ask);

@@ -32,19 +32,20 @@ static CUresult check(const struct fgv_failure *failure, struct fgv_msg_view *vi
 	return CUDA_SUCCESS;
 }
 
-CUresult fgv_look(struct fgv_msg_view *view, char *why, size_t why_len)
+CUresult fgv_look(uint32_t device, struct fgv_msg_view *view, char *why, size_t why_len)
 {
 	const struct fgv_failure failure = {why, why_len};
 	size_t len = 0;
-	CUresult res = fgv_connect_transport()->look(view, &len, &failure);
+	CUresult res = fgv_connect_transport()->look(device, view, &len, &failure);
 
 	return res ? res : check(&failure, view, len);
 }
 
-CUresult fgv_look_and_log(struct fgv_msg_view *view, enum fgv_log_level level, const char *failure)
+CUresult fgv_look_and_log(uint32_t device, struct fgv_msg_view *view, enum fgv_log_level level,
+			  const char *failure)
 {
 	char why[512];
-	CUresult res = fgv_look(view, why, sizeof(why));
+	CUresult res = fgv_look(device, view, why, sizeof(why));
 
 	if (res)
 		fgv_log(level, "%s: %s (CUDA error %d)", failure, why, (int)res);

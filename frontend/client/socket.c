@@ -53,13 +53,15 @@ static CUresult open_socket(const struct fgv_failure *failure, int *out)
 	return CUDA_SUCCESS;
 }
 
-static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_message_type type)
+static CUresult send_hello(const struct fgv_failure *failure, int fd, enum fgv_message_type type,
+			   uint32_t device)
 {
 	struct fgv_msg_hello hello = {
 		.type = type,
 		.version = FGV_WIRE_VERSION,
 		.pid = (uint32_t)getpid(),
 		.hash = FGV_API_HASH,
+		.device = device,
 	};
 	const char *vm = getenv("FAIRGV_VM");
 	CUresult res = fgv_connect_priority(failure, &hello.priority);
@@ -187,7 +189,7 @@ static CUresult greet(struct fgv_greeting *greeting, const struct fgv_failure *f
 	CUresult res = open_socket(failure, &greeting->connection);
 
 	if (!res)
-		res = send_hello(failure, greeting->connection, FGV_MSG_HELLO);
+		res = send_hello(failure, greeting->connection, FGV_MSG_HELLO, 0);
 	if (!res)
 		res = take_welcome(failure, greeting->connection, greeting);
 	return res;
@@ -309,7 +311,8 @@ static bool is_own(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == getpid();
 }
 
-static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure)
+static CUresult look(uint32_t device, struct fgv_msg_view *view, size_t *len,
+		     const struct fgv_failure *failure)
 {
 	int fd;
 	CUresult res = open_socket(failure, &fd);
@@ -320,7 +323,7 @@ static CUresult look(struct fgv_msg_view *view, size_t *len, const struct fgv_fa
 		res = fgv_connect_fail(failure, CUDA_ERROR_NO_DEVICE,
 				       "the backend is this process itself");
 	if (!res)
-		res = send_hello(failure, fd, FGV_MSG_LOOK);
+		res = send_hello(failure, fd, FGV_MSG_LOOK, device);
 	if (!res)
 		res = receive_view(failure, fd, view, len);
 	close(fd);

@@ -45,8 +45,12 @@ struct fgv_transport {
 	CUresult (*attach)(struct fgv_client *client, uint32_t lane, int doorbell);
 	/* Why the host has ended the session, if it has said so. Without waiting. */
 	bool (*why)(struct fgv_client *client, char text[FGV_END_TEXT_MAX]);
-	/* Takes a look at the VM: *len bytes of *view as they came. Nothing stays open. */
-	CUresult (*look)(struct fgv_msg_view *view, size_t *len, const struct fgv_failure *failure);
+	/*
+	 * Takes a look at the VM and GPU number @device: *len bytes of *view as they came.
+	 * Nothing stays open.
+	 */
+	CUresult (*look)(uint32_t device, struct fgv_msg_view *view, size_t *len,
+			 const struct fgv_failure *failure);
 };
 
 extern const struct fgv_transport fgv_transport_socket;

@@ -26,9 +26,10 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetCount(unsigned *count) FGV_ALIAS(nvmlDevic
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByIndex_v2(unsigned index,
 						       struct fgv_nvml_device **device)
 {
-	enum fgv_nvml ret = fgv_nvml_ready();
+	struct fgv_msg_view view;
+	enum fgv_nvml ret = device ? fgv_nvml_look(&view) : FGV_NVML_INVALID_ARGUMENT;
 
-	if (!ret && (!device || !fgv_nvml_handle(index)))
+	if (!ret && (index >= view.device.devices || !fgv_nvml_handle(index)))
 		ret = FGV_NVML_INVALID_ARGUMENT;
 	if (!ret)
 		*device = fgv_nvml_handle(index);
@@ -84,34 +85,48 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetUUID(const struct fgv_nvml_device *device,
 	return fgv_nvml_write(uuid, len, text);
 }
 
-/* The device of which the view is, if @matches. */
-static enum fgv_nvml give_handle(bool matches, struct fgv_nvml_device **device)
+/* The first device that @matches; each is asked for by itself. */
+static enum fgv_nvml find(bool (*matches)(const struct fgv_msg_view *view, const void *wanted),
+			  const void *wanted, struct fgv_nvml_device **device)
 {
-	if (!matches)
-		return FGV_NVML_NOT_FOUND;
-	*device = fgv_nvml_handle(0);
-	return FGV_NVML_SUCCESS;
+	struct fgv_nvml_device *handle;
+	struct fgv_msg_view view = {.device.devices = 1};
+
+	for (unsigned i = 0; i < view.device.devices && (handle = fgv_nvml_handle(i)); i++) {
+		enum fgv_nvml ret = fgv_nvml_look_at(handle, &view);
+
+		if (ret)
+			return ret;
+		if (!matches(&view, wanted))
+			continue;
+		*device = handle;
+		return FGV_NVML_SUCCESS;
+	}
+	return FGV_NVML_NOT_FOUND;
+}
+
+static bool has_uuid_text(const struct fgv_msg_view *view, const void *wanted)
+{
+	char text[UUID_TEXT];
+
+	write_uuid(text, view->device.uuid);
+	return !strcasecmp(text, wanted);
+}
+
+static bool has_uuid(const struct fgv_msg_view *view, const void *wanted)
+{
+	return !memcmp(wanted, view->device.uuid, sizeof(view->device.uuid));
 }
 
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByUUID(const char *uuid,
 						   struct fgv_nvml_device **device)
 {
-	struct fgv_msg_view view;
-	char text[UUID_TEXT];
-	enum fgv_nvml ret = uuid && device ? fgv_nvml_look(&view) : FGV_NVML_INVALID_ARGUMENT;
-
-	if (ret)
-		return ret;
-	write_uuid(text, view.device.uuid);
-	return give_handle(!strcasecmp(text, uuid), device);
+	return uuid && device ? find(has_uuid_text, uuid, device) : FGV_NVML_INVALID_ARGUMENT;
 }
 
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByUUIDV(const struct fgv_nvml_uuid *uuid,
 						    struct fgv_nvml_device **device)
 {
-	struct fgv_msg_view view;
-	enum fgv_nvml ret;
-
 	if (!uuid || !device)
 		return FGV_NVML_INVALID_ARGUMENT;
 	if (uuid->version != FGV_NVML_VERSION(*uuid, 1))
@@ -120,11 +135,7 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByUUIDV(const struct fgv_nvml_uuid *
 		return nvmlDeviceGetHandleByUUID(uuid->value, device);
 	if (uuid->type != FGV_NVML_UUID_BYTES)
 		return FGV_NVML_INVALID_ARGUMENT;
-	ret = fgv_nvml_look(&view);
-	if (ret)
-		return ret;
-	return give_handle(!memcmp(uuid->value, view.device.uuid, sizeof(view.device.uuid)),
-			   device);
+	return find(has_uuid, uuid->value, device);
 }
 
 /* --- PCI --------------------------------------------------------------------- */
@@ -147,22 +158,23 @@ static bool parse_address(const char *text, struct address *address)
 	return text[end] == '\0';
 }
 
+static bool has_address(const struct fgv_msg_view *view, const void *wanted)
+{
+	const struct address *address = wanted;
+	struct address own;
+
+	return parse_address(view->device.pci_bus_id, &own) && address->domain == own.domain &&
+	       address->bus == own.bus && address->device == own.device;
+}
+
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByPciBusId_v2(const char *text,
 							  struct fgv_nvml_device **device)
 {
-	struct fgv_msg_view view;
-	struct address wanted, own;
-	enum fgv_nvml ret;
+	struct address wanted;
 
 	if (!text || !device || !parse_address(text, &wanted))
 		return FGV_NVML_INVALID_ARGUMENT;
-	ret = fgv_nvml_look(&view);
-	if (ret)
-		return ret;
-	return give_handle(parse_address(view.device.pci_bus_id, &own) &&
-				   wanted.domain == own.domain && wanted.bus == own.bus &&
-				   wanted.device == own.device,
-			   device);
+	return find(has_address, &wanted, device);
 }
 
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetHandleByPciBusId(const char *text,

@@ -93,22 +93,31 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetP2PStatus(const struct fgv_nvml_device *on
 	return ret ? ret : give(other, status, P2P_NOT_SUPPORTED);
 }
 
-/* Two handles of one device; there are no others. */
+/* Of two handles of one device. Where devices are in the host is the host's business. */
+static enum fgv_nvml give_if_same(const struct fgv_nvml_device *one,
+				  const struct fgv_nvml_device *other, unsigned *value,
+				  unsigned what)
+{
+	enum fgv_nvml ret = fgv_nvml_check(one);
+
+	if (!ret)
+		ret = fgv_nvml_check(other);
+	if (!ret && one != other)
+		return FGV_NVML_NOT_SUPPORTED;
+	return ret ? ret : give(other, value, what);
+}
+
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetTopologyCommonAncestor(const struct fgv_nvml_device *one,
 							     const struct fgv_nvml_device *other,
 							     unsigned *level)
 {
-	enum fgv_nvml ret = fgv_nvml_check(one);
-
-	return ret ? ret : give(other, level, 0);
+	return give_if_same(one, other, level, 0);
 }
 
 FGV_EXPORT enum fgv_nvml nvmlDeviceOnSameBoard(const struct fgv_nvml_device *one,
 					       const struct fgv_nvml_device *other, int *same)
 {
-	enum fgv_nvml ret = fgv_nvml_check(one);
-
-	return ret ? ret : give(other, (unsigned *)same, 1);
+	return give_if_same(one, other, (unsigned *)same, 1);
 }
 
 /* No part of a fabric. */

@@ -23,7 +23,7 @@ struct fgv_nvml_device {
 	unsigned index;
 };
 
-/* The handle of the device at @index; NULL: NVML knows of no more. */
+/* The handle of the device at @index, if there is one; NULL: no VM has so many. */
 struct fgv_nvml_device *fgv_nvml_handle(unsigned index);
 
 /* Whether NVML is initialized. */
@@ -32,10 +32,13 @@ enum fgv_nvml fgv_nvml_ready(void);
 /* Whether it is, and @device is a handle. */
 enum fgv_nvml fgv_nvml_check(const struct fgv_nvml_device *device);
 
-/* A look at the VM. UNINITIALIZED; GPU_IS_LOST where the host is gone, or another failure. */
+/*
+ * A look at the VM and its first GPU. UNINITIALIZED; GPU_IS_LOST where the host is gone, or another
+ * failure.
+ */
 enum fgv_nvml fgv_nvml_look(struct fgv_msg_view *view);
 
-/* The same, of @device, which is checked as well. */
+/* The same, of @device, which is checked as well; GPU_IS_LOST where there are fewer by now. */
 enum fgv_nvml fgv_nvml_look_at(const struct fgv_nvml_device *device, struct fgv_msg_view *view);
 
 /* What a status of the host's means here. */

@@ -14,7 +14,10 @@ static struct {
 	unsigned users; /* atomic: calls of nvmlInit() that nvmlShutdown() has not undone */
 } state;
 
-static struct fgv_nvml_device devices[] = {{.index = 0}};
+/* The handles of as many as a VM can have; how many it has only the host knows. */
+static struct fgv_nvml_device devices[FGV_DEVICES_MAX] = {
+	{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
+_Static_assert(FGV_DEVICES_MAX == 16, "each handle has its index");
 
 struct fgv_nvml_device *fgv_nvml_handle(unsigned index)
 {
@@ -47,6 +50,8 @@ enum fgv_nvml fgv_nvml_from(CUresult status)
 		return FGV_NVML_SUCCESS;
 	case CUDA_ERROR_NO_DEVICE:
 		return FGV_NVML_DRIVER_NOT_LOADED;
+	case CUDA_ERROR_INVALID_DEVICE:
+		return FGV_NVML_GPU_IS_LOST;
 	case CUDA_ERROR_NOT_PERMITTED:
 	case CUDA_ERROR_NOT_FOUND: /* there is no such VM for this user */
 		return FGV_NVML_NO_PERMISSION;
@@ -65,26 +70,27 @@ enum fgv_nvml fgv_nvml_from(CUresult status)
 	}
 }
 
-enum fgv_nvml fgv_nvml_look(struct fgv_msg_view *view)
+static enum fgv_nvml look(unsigned index, struct fgv_msg_view *view)
 {
 	enum fgv_nvml ret = fgv_nvml_ready();
 
 	if (ret)
 		return ret;
-	ret = fgv_nvml_from(fgv_look_and_log(view, FGV_LOG_DEBUG, "NVML has no answer"));
+	ret = fgv_nvml_from(fgv_look_and_log(index, view, FGV_LOG_DEBUG, "NVML has no answer"));
 	/* It was there when NVML was initialized. */
 	return ret == FGV_NVML_DRIVER_NOT_LOADED ? FGV_NVML_GPU_IS_LOST : ret;
+}
+
+enum fgv_nvml fgv_nvml_look(struct fgv_msg_view *view)
+{
+	return look(0, view);
 }
 
 enum fgv_nvml fgv_nvml_look_at(const struct fgv_nvml_device *device, struct fgv_msg_view *view)
 {
 	enum fgv_nvml ret = fgv_nvml_check(device);
 
-	if (!ret)
-		ret = fgv_nvml_look(view);
-	if (!ret && device->index >= view->device.devices)
-		ret = FGV_NVML_GPU_IS_LOST;
-	return ret;
+	return ret ? ret : look(device->index, view);
 }
 
 bool fgv_nvml_attribute(const struct fgv_msg_view *view, CUdevice_attribute attribute, int *value)
@@ -125,10 +131,10 @@ static enum fgv_nvml start(void)
 {
 	struct fgv_msg_view view;
 
-	return fgv_nvml_from(fgv_look_and_log(&view, FGV_LOG_INFO, "no GPU for NVML"));
+	return fgv_nvml_from(fgv_look_and_log(0, &view, FGV_LOG_INFO, "no GPU for NVML"));
 }
 
-/* Flags: to succeed without a GPU, and not to attach any. There is one, which is not attached. */
+/* Flags: to succeed without a GPU, and not to attach any. None is ever attached. */
 FGV_EXPORT enum fgv_nvml nvmlInitWithFlags(unsigned flags)
 {
 	enum fgv_nvml ret = fgv_nvml_ready() ? start() : FGV_NVML_SUCCESS;

@@ -341,6 +341,23 @@ def ends_a_session():
         daemon.expect_at_rest()
 
 
+def each_gpu():
+    """A VM with two GPUs has a line for each, whose figures are of that GPU alone."""
+    with backend({"both": "devices = [1, 0]; weight = 3;", "one": "device = 0;"}, gpu="soft:2") as daemon:
+        with busy(daemon, "both"):
+            _, vms, _ = tables(ctl(daemon, "list"))
+            lines = [row[:4] for row in vms[1:]]
+            expect(lines == [["both", "3", "100.0%", "1"], ["both", "3", "75.0%", "0"],
+                             ["one", "1", "25.0%", "0"]], f"{vms}")
+            expect([row[-2] for row in vms[1:]] == ["1", "1", "0"], f"sessions: {vms}")
+            [stats] = tables(ctl(daemon, "stat", "both"))
+            rows = {" ".join(row[1:3] if row[1] == "GPU" else row[1:2]): row for row in stats[1:]}
+            expect(list(rows)[:3] == ["all", "GPU 1", "GPU 0"] and len(rows) == 4, f"{stats}")
+            expect("100.0%" in rows["all"], f"all of the time of both: {stats}")
+            expect("100.0%" in rows["GPU 1"], f"all of the first GPU's time: {stats}")
+        daemon.expect_at_rest()
+
+
 def private_daemon():
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder}
@@ -359,4 +376,5 @@ def private_daemon():
 
 main(usage, nobody_there, nonsense, says_no, can_not_write, lists, config_says_where,
      stat_while_and_after, stat_as_a_table, stat_at_an_interval, set_takes_effect,
-     lists_for_programs, shows_memory, promises_no_memory_twice, ends_a_session, private_daemon)
+     lists_for_programs, shows_memory, promises_no_memory_twice, ends_a_session, each_gpu,
+     private_daemon)

@@ -13,18 +13,27 @@ VMS = {"vm1": 'memory = "8G";', "vm2": 'memory = "2G"; weight = 3;'}
 MEMORY = 'soft_memory = "16G";'
 
 
-def describe(daemon, vm, *arguments, env=None):
-    """What NVML says in @vm: a dictionary, with lists of processes and samples."""
+def describe_each(daemon, vm, *arguments, env=None):
+    """What NVML says in @vm of each GPU: dictionaries, with lists of processes and samples."""
     status, out, err = finish(daemon.start(vm, DESCRIBE, *arguments, env=env))
     expect(status == 0, f"describe in {vm}: status {status}: {out}{err}")
-    said = {"process": {}, "sample": {}, "err": err}
+    each = []
     for line in out.splitlines():
         key, _, value = line.partition("=")
+        if not each or key == "device":
+            said = {"process": {}, "sample": {}, "err": err}
+            each.append(said)
         if key in ("process", "sample"):
             pid, figure, *_ = value.split()
             said[key][int(pid)] = int(figure)
         else:
-            said[key] = int(value) if key in ("total", "used", "busy") else value
+            said[key] = int(value) if key in ("total", "used", "busy", "device") else value
+    return each
+
+
+def describe(daemon, vm, *arguments, env=None):
+    """The same in a VM with one GPU."""
+    [said] = describe_each(daemon, vm, *arguments, env=env)
     return said
 
 
@@ -66,6 +75,31 @@ def own_processes_and_use():
         daemon.expect_at_rest()
 
 
+def each_gpu():
+    """Each with its own quota, memory and use; they are CUDA's devices in CUDA's order."""
+    vms = {"vm1": 'devices = [1, 0]; memory = "2G";', "vm2": 'devices = "all"; place = "least";'}
+    with backend(vms, gpu="soft:2", top=MEMORY) as daemon:
+        said = describe_each(daemon, "vm1", "--cuda")
+        expect([each["device"] for each in said] == [0, 1], said)
+        expect(said[0]["uuid"].endswith("01") and said[1]["uuid"].endswith("00"), said)
+        expect([each["total"] for each in said] == [2 * GIB] * 2, said)
+        program = daemon.start("vm1", MATMUL, *FOREVER)
+
+        def first_is_used():
+            first, second = describe_each(daemon, "vm1")
+            expect(second["busy"] == 0, f"{second}")
+            return first["busy"] > 0 and first["process"].get(program.pid, 0) > 0
+
+        wait_until(first_is_used, "use of the first GPU")
+        first, second = describe_each(daemon, "vm1")
+        expect(second["process"] == {program.pid: 0} and second["sample"] == {program.pid: 0},
+               f"the second GPU is not used: {second}")
+        expect(first["used"] == first["process"][program.pid], f"{first}")
+        kill(program)
+        expect(len(describe_each(daemon, "vm2")) == 1, "a program that is placed sees one GPU")
+        daemon.expect_at_rest()
+
+
 def what_is_missing_is_named():
     with backend(VMS, top=MEMORY) as daemon:
         err = describe(daemon, "vm1", env={"FAIRGV_STATS": "1"})["err"]
@@ -90,5 +124,5 @@ def without_a_vm():
 
 
 expect(os.access(BUILD / DESCRIBE, os.X_OK), "build tests/nvml/describe first")
-main(quota_and_nothing_else, as_cuda_says, own_processes_and_use, what_is_missing_is_named,
-     without_a_vm)
+main(quota_and_nothing_else, as_cuda_says, own_processes_and_use, each_gpu,
+     what_is_missing_is_named, without_a_vm)

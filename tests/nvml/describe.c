@@ -1,7 +1,8 @@
 /*
  * Asks NVML all that it has an answer for, as tools do: by dlopen(), without CUDA. Says what it
  * has been told as lines of key=value, for tests/local/nvml.py and for people; what no VM
- * can change is checked here. --cuda: also that libcudart says the same, in a forked child, where
+ * can change is checked here. Of a VM with several GPUs each is asked, and a line device=NUMBER is
+ * in front of what it has said. --cuda: also that libcudart says the same, in a forked child, where
  * CUDA must work although NVML is initialized in its parent.
  *
  * Exit status: 0, 1 where something is wrong.
@@ -9,6 +10,7 @@
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +73,9 @@ static void check_nothing_else(void)
 	EQUAL(dlsym(library, "fgv_nvml_look"), NULL);
 }
 
-static void check_counting(void)
+static unsigned check_counting(void)
 {
-	unsigned count;
+	unsigned count = 0;
 
 	EXPECT(FGV_NVML_UNINITIALIZED, nvmlShutdown);
 	EXPECT(FGV_NVML_UNINITIALIZED, nvmlDeviceGetCount_v2, &count);
@@ -82,12 +84,13 @@ static void check_counting(void)
 	OK(nvmlInitWithFlags, 1);
 	OK(nvmlShutdown);
 	OK(nvmlDeviceGetCount_v2, &count);
-	EQUAL(count, 1);
+	EQUAL(count >= 1, 1);
 	check_names(FGV_NVML_NOT_SUPPORTED);
+	return count;
 }
 
 /* The handle, which every way to find it leads to. */
-static void *check_handles(char uuid[96])
+static void *check_handles(unsigned number, unsigned count, char uuid[96])
 {
 	void *device = NULL, *same = NULL;
 	struct fgv_nvml_pci pci;
@@ -96,11 +99,11 @@ static void *check_handles(char uuid[96])
 	struct fgv_nvml_uuid id = {.version = FGV_NVML_VERSION(id, 1), .type = FGV_NVML_UUID_TEXT};
 	unsigned index = 7;
 
-	EXPECT(FGV_NVML_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2, 1, &device);
+	EXPECT(FGV_NVML_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2, count, &device);
 	EXPECT(FGV_NVML_INVALID_ARGUMENT, nvmlDeviceGetHandleByIndex_v2, 0, NULL);
-	OK(nvmlDeviceGetHandleByIndex_v2, 0, &device);
+	OK(nvmlDeviceGetHandleByIndex_v2, number, &device);
 	OK(nvmlDeviceGetIndex, device, &index);
-	EQUAL(index, 0);
+	EQUAL(index, number);
 	EXPECT(FGV_NVML_INVALID_ARGUMENT, nvmlDeviceGetIndex, &index, &index);
 	EXPECT(FGV_NVML_INVALID_ARGUMENT, nvmlDeviceGetIndex, NULL, &index);
 	OK(nvmlDeviceGetUUID, device, uuid, 96);
@@ -234,7 +237,7 @@ static void show_processes(void *device)
 	      cudaSuccess)
 
 /* What CUDA says of the device is what NVML has said. */
-static void compare(void *device, const char *uuid)
+static void compare(unsigned number, void *device, const char *uuid)
 {
 	void *cudart = dlopen("libcudart.so.13", RTLD_NOW);
 	struct fgv_nvml_memory memory;
@@ -248,7 +251,8 @@ static void compare(void *device, const char *uuid)
 		fprintf(stderr, "describe: %s\n", dlerror());
 		exit(1);
 	}
-	CUDA(cudaGetDeviceProperties, &prop, 0);
+	CUDA(cudaSetDevice, (int)number);
+	CUDA(cudaGetDeviceProperties, &prop, (int)number);
 	OK(nvmlDeviceGetName, device, name, sizeof(name));
 	EQUAL(strcmp(prop.name, name), 0);
 	for (int i = 0; i < 16; i++)
@@ -268,7 +272,7 @@ static void compare(void *device, const char *uuid)
 	OK(nvmlSystemGetCudaDriverVersion_v2, &version);
 }
 
-static void compare_in_child(void *device, const char *uuid)
+static void compare_in_child(unsigned number, void *device, const char *uuid)
 {
 	int status;
 	pid_t pid;
@@ -276,17 +280,34 @@ static void compare_in_child(void *device, const char *uuid)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		compare(device, uuid);
+		compare(number, device, uuid);
 		exit(0);
 	}
 	EQUAL(waitpid(pid, &status, 0), pid);
 	EQUAL(status, 0);
 }
 
-int main(int argc, char **argv)
+static void describe(unsigned number, unsigned count, bool compares)
 {
 	char uuid[96];
 	void *device;
+
+	if (count > 1)
+		printf("device=%u\n", number);
+	device = check_handles(number, count, uuid);
+	printf("uuid=%s\n", uuid);
+	check_device(device);
+	check_versions(device);
+	check_events(device);
+	if (compares)
+		compare_in_child(number, device, uuid);
+	show_memory(device);
+	show_processes(device);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned count;
 
 	library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	if (!library) {
@@ -294,16 +315,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	check_nothing_else();
-	check_counting();
-	device = check_handles(uuid);
-	printf("uuid=%s\n", uuid);
-	check_device(device);
-	check_versions(device);
-	check_events(device);
-	if (argc > 1 && !strcmp(argv[1], "--cuda"))
-		compare_in_child(device, uuid);
-	show_memory(device);
-	show_processes(device);
+	count = check_counting();
+	for (unsigned i = 0; i < count; i++)
+		describe(i, count, argc > 1 && !strcmp(argv[1], "--cuda"));
 	OK(nvmlShutdown);
 	EXPECT(FGV_NVML_UNINITIALIZED, nvmlShutdown);
 	return 0;

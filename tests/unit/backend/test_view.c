@@ -14,10 +14,12 @@
 #include <unistd.h>
 #include "tests/unit/backend/daemon_harness.h"
 
-#define TWO_VMS                                                                                    \
-	"gpu = \"soft\"; window = \"8M\"; lanes = 4; soft_memory = \"16G\";\n"                     \
+#define VMS                                                                                        \
+	"gpu = \"soft:2\"; window = \"8M\"; lanes = 4; soft_memory = \"16G\";\n"                   \
 	"vms = ( { name = \"a\"; memory = \"8G\"; users = [\"0\"]; },\n"                           \
-	"        { name = \"b\"; users = [\"65534\"]; } );\n"
+	"        { name = \"b\"; users = [\"65534\"]; },\n"                                        \
+	"        { name = \"both\"; devices = [1, 0]; memory = \"4G\"; users = [\"0\"]; },\n"      \
+	"        { name = \"placed\"; devices = [0, 1]; place = \"least\"; users = [\"0\"]; } );\n"
 
 #define STRANGER 54321
 
@@ -26,7 +28,7 @@ static unsigned descriptors;
 
 static void start_server(void)
 {
-	daemon_start(&server, TWO_VMS);
+	daemon_start(&server, VMS);
 	descriptors = daemon_descriptors(&server);
 }
 
@@ -50,18 +52,24 @@ static size_t look(const struct fgv_msg_hello *hello, size_t len, struct fgv_msg
 	return (size_t)got;
 }
 
-static void look_at(const char *vm, struct fgv_msg_view *view)
+static void look_at_gpu(const char *vm, uint32_t device, struct fgv_msg_view *view)
 {
 	struct fgv_msg_hello hello = {
 		.type = FGV_MSG_LOOK,
 		.version = FGV_WIRE_VERSION,
 		.hash = FGV_API_HASH,
+		.device = device,
 	};
 
 	snprintf(hello.vm, sizeof(hello.vm), "%s", vm);
 	ck_assert_uint_eq(look(&hello, sizeof(hello), view), sizeof(*view));
 	ck_assert_uint_eq(view->type, FGV_MSG_VIEW);
 	ck_assert_uint_eq(view->version, FGV_WIRE_VERSION);
+}
+
+static void look_at(const char *vm, struct fgv_msg_view *view)
+{
+	look_at_gpu(vm, 0, view);
 }
 
 START_TEST(empty_vm)
@@ -129,6 +137,46 @@ START_TEST(own_processes_only)
 }
 END_TEST
 
+/* Each of a VM's GPUs, in the order of its list. */
+START_TEST(each_gpu)
+{
+	struct fgv_msg_view view;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		look_at_gpu("both", i, &view);
+		ck_assert_uint_eq(view.status, CUDA_SUCCESS);
+		ck_assert_uint_eq(view.device.devices, 2);
+		ck_assert_uint_eq(view.device.uuid[15], 1 - i); /* as soft GPUs have them */
+		ck_assert_uint_eq(view.memory_bytes, 4ull << 30);
+	}
+}
+END_TEST
+
+/* As many as its programs see, and no other VM's. */
+START_TEST(no_other_gpu)
+{
+	static const struct {
+		const char *vm;
+		uint32_t device;
+	} beyond[] = {{"a", 1},
+		      {"both", 2},
+		      {"both", FGV_DEVICES_MAX},
+		      {"both", UINT32_MAX},
+		      {"placed", 1}};
+	struct fgv_msg_view view;
+
+	look_at("placed", &view);
+	ck_assert_uint_eq(view.device.devices, 1);
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		look_at_gpu(beyond[i].vm, beyond[i].device, &view);
+		ck_assert_uint_eq(view.status, CUDA_ERROR_INVALID_DEVICE);
+		ck_assert_str_eq(view.text, "the VM's programs do not see so many GPUs");
+		ck_assert_uint_eq(view.memory_bytes, 0);
+		ck_assert_uint_eq(view.device.memory_bytes, 0);
+	}
+}
+END_TEST
+
 static void be_stranger(void)
 {
 	struct fgv_msg_view view;
@@ -190,6 +238,9 @@ static size_t make_garbage(int kind, struct fgv_msg_hello *hello)
 	case 5:
 		hello->priority = FGV_PRIORITY_LAST + 1;
 		return sizeof(*hello);
+	case 6:
+		hello->reserved = 1;
+		return sizeof(*hello);
 	default:
 		memset(hello->program, 'a', sizeof(hello->program));
 		return sizeof(*hello);
@@ -243,8 +294,10 @@ int main(void)
 	tcase_set_timeout(tcase, 2 * HANG_LIMIT_SEC);
 	tcase_add_test(tcase, empty_vm);
 	tcase_add_test(tcase, own_processes_only);
+	tcase_add_test(tcase, each_gpu);
+	tcase_add_test(tcase, no_other_gpu);
 	tcase_add_test(tcase, strangers_see_nothing);
-	tcase_add_loop_test(tcase, garbage_is_refused, 0, 7);
+	tcase_add_loop_test(tcase, garbage_is_refused, 0, 8);
 	tcase_add_test(tcase, flood);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_ENV);

@@ -74,7 +74,7 @@ static CUresult look_at(const struct fgv_msg_view *answer, size_t len, struct fg
 {
 	pid_t host = start_host(answer, len);
 	char why[256] = "";
-	CUresult res = fgv_look(view, why, sizeof(why));
+	CUresult res = fgv_look(0, view, why, sizeof(why));
 	int status;
 
 	ck_assert_int_eq(waitpid(host, &status, 0), host);
@@ -150,7 +150,7 @@ START_TEST(not_oneself)
 	char why[256];
 	int fd = listen_there();
 
-	ck_assert_int_eq(fgv_look(&view, why, sizeof(why)), CUDA_ERROR_NO_DEVICE);
+	ck_assert_int_eq(fgv_look(0, &view, why, sizeof(why)), CUDA_ERROR_NO_DEVICE);
 	ck_assert_str_eq(why, "the backend is this process itself");
 	close(fd);
 }
@@ -161,7 +161,7 @@ START_TEST(nobody_there)
 	struct fgv_msg_view view;
 	char why[256];
 
-	ck_assert_int_eq(fgv_look(&view, why, sizeof(why)), CUDA_ERROR_NO_DEVICE);
+	ck_assert_int_eq(fgv_look(0, &view, why, sizeof(why)), CUDA_ERROR_NO_DEVICE);
 }
 END_TEST
 
