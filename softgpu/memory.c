@@ -266,6 +266,19 @@ CUresult fgv_softgpu_memory_retire(struct memory *memory, uint64_t address)
 	return result;
 }
 
+static void free_locked(struct memory *memory, struct allocation *a)
+{
+	memory->last = RB_PREV(allocation_tree, , a);
+	RB_REMOVE(allocation_tree, &memory->allocations, a);
+	memory->used_bytes -= a->bytes;
+	decommit(memory, a);
+	free(a);
+}
+
+/*
+ * Other devices' kernels may be using it, as far as they have found it before its pages lose their
+ * marks; until they are done its addresses and bytes stay what they are.
+ */
 void fgv_softgpu_memory_free(struct memory *memory, uint64_t address)
 {
 	struct allocation *a;
@@ -273,12 +286,13 @@ void fgv_softgpu_memory_free(struct memory *memory, uint64_t address)
 	pthread_mutex_lock(&memory->lock);
 	a = find_locked(memory, address);
 	if (a) {
-		memory->last = RB_PREV(allocation_tree, , a);
-		RB_REMOVE(allocation_tree, &memory->allocations, a);
-		memory->used_bytes -= a->bytes;
 		mark_pages(memory, a, -1);
-		decommit(memory, a);
-		free(a);
+		if (memory->await_others) {
+			pthread_mutex_unlock(&memory->lock);
+			memory->await_others(memory->await_arg);
+			pthread_mutex_lock(&memory->lock);
+		}
+		free_locked(memory, a);
 	}
 	pthread_mutex_unlock(&memory->lock);
 }
@@ -297,16 +311,35 @@ static bool inside_allocation(struct memory *memory, uint64_t address, uint64_t 
 	       bytes <= a->asked - (address - a->address);
 }
 
-bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes)
+static bool is_inside_allocation(struct memory *memory, uint64_t address, uint64_t bytes)
 {
-	struct host_range range;
 	bool inside;
 
 	pthread_mutex_lock(&memory->lock);
 	inside = inside_allocation(memory, address, bytes);
 	pthread_mutex_unlock(&memory->lock);
-	if (inside)
+	return inside;
+}
+
+bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes)
+{
+	struct host_range range;
+
+	if (is_inside_allocation(memory, address, bytes))
 		return true;
 	return fgv_softgpu_host_find(memory, address, &range) && address >= range.base &&
 	       bytes <= range.bytes - (address - range.base);
+}
+
+bool fgv_softgpu_memory_reaches(struct memory *memory, uint64_t address, uint64_t bytes,
+				bool *is_peers)
+{
+	struct memory *peer;
+
+	*is_peers = false;
+	if (fgv_softgpu_memory_inside(memory, address, bytes))
+		return true;
+	peer = fgv_softgpu_memory_peer(memory, address);
+	*is_peers = peer && is_inside_allocation(peer, address, bytes);
+	return *is_peers;
 }

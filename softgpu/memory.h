@@ -17,12 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "softgpu/softgpu.h"
+
 #define PAGE_SHIFT    12
 #define PAGE_BYTES    (1ull << PAGE_SHIFT)
 #define UNIT_BYTES    512ull /* an allocation takes whole ones, and begins with one */
 #define HOST_RANGES   4096	   /* registered ranges at most */
 #define ADDRESS_LIMIT (1ull << 47) /* what a process can map lies below */
 #define EXTENTS_KEPT  8
+#define PEERS_MAX     SOFTGPU_PEERS /* memories of other devices */
 
 struct allocation;
 
@@ -42,6 +45,14 @@ struct memory {
 		bool joins; /* is one with those of this kind that it touches */
 	} * host; /* by base */
 	size_t host_count;
+	/* Of other devices, by their numbers, that kernels and copies of this one reach; atomic. */
+	struct memory *peers[PEERS_MAX];
+	/*
+	 * Where others reach this memory: returns when nothing uses any more what has just become
+	 * untouchable. NULL: nobody else does.
+	 */
+	void (*await_others)(void *arg);
+	void *await_arg;
 };
 
 /* A worker's view: the extent that was used last, and those before it. */
@@ -73,6 +84,13 @@ CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base);
 bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range);
 /* Is [address, address + bytes) inside one allocation or registered range? */
 bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes);
+/* The same, or inside an allocation of a peer, which *is_peers says. */
+bool fgv_softgpu_memory_reaches(struct memory *memory, uint64_t address, uint64_t bytes,
+				bool *is_peers);
+/* The peer whose memory @address is in; NULL: there is none, or it is not to be reached. */
+struct memory *fgv_softgpu_memory_peer(const struct memory *memory, uint64_t address);
+/* May all of it be touched, here or at a peer, by what has begun? */
+bool fgv_softgpu_memory_has(struct memory *memory, uint64_t address, uint64_t bytes);
 /* Finds what surrounds @address and keeps it in the view; false: nothing may be touched. */
 bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t bytes);
 

@@ -158,24 +158,56 @@ static bool device_extent(const struct memory *memory, uint64_t first, uint64_t 
 	return true;
 }
 
+static bool is_within(const struct memory *memory, uint64_t address)
+{
+	return address >= memory->base && address - memory->base < memory->bytes;
+}
+
+struct memory *fgv_softgpu_memory_peer(const struct memory *memory, uint64_t address)
+{
+	for (unsigned i = 0; i < PEERS_MAX; i++) {
+		struct memory *peer = __atomic_load_n(&memory->peers[i], __ATOMIC_ACQUIRE);
+
+		if (peer && is_within(peer, address))
+			return peer;
+	}
+	return NULL;
+}
+
+static bool find_device_extent(const struct memory *memory, uint64_t address, uint64_t bytes,
+			       struct extent *extent)
+{
+	if (bytes > memory->bytes - (address - memory->base))
+		return false;
+	return device_extent(memory, (address - memory->base) >> PAGE_SHIFT,
+			     (address + bytes - 1 - memory->base) >> PAGE_SHIFT, extent);
+}
+
 static bool find_extent(struct memory *memory, uint64_t address, uint64_t bytes,
 			struct extent *extent)
 {
+	const struct memory *peer;
 	struct host_range range;
 
 	if (address >= ADDRESS_LIMIT || bytes > ADDRESS_LIMIT - address)
 		return false;
-	if (address >= memory->base && address - memory->base < memory->bytes) {
-		if (bytes > memory->bytes - (address - memory->base))
-			return false;
-		return device_extent(memory, (address - memory->base) >> PAGE_SHIFT,
-				     (address + bytes - 1 - memory->base) >> PAGE_SHIFT, extent);
-	}
+	if (is_within(memory, address))
+		return find_device_extent(memory, address, bytes, extent);
+	peer = fgv_softgpu_memory_peer(memory, address);
+	if (peer)
+		return find_device_extent(peer, address, bytes, extent);
 	if (!fgv_softgpu_host_find(memory, address, &range) ||
 	    bytes > range.bytes - (address - range.base))
 		return false;
 	*extent = (struct extent){range.base, range.base + range.bytes};
 	return true;
+}
+
+bool fgv_softgpu_memory_has(struct memory *memory, uint64_t address, uint64_t bytes)
+{
+	struct extent extent;
+
+	return bytes && find_extent(memory, address, bytes, &extent);
 }
 
 bool fgv_softgpu_view_move(struct memory_view *view, uint64_t address, uint64_t bytes)

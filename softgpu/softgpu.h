@@ -53,6 +53,26 @@ void softgpu_destroy(struct softgpu *gpu);
  */
 void softgpu_set_units(struct softgpu *gpu, uint64_t set);
 
+/*
+ * Kernels and copies of @gpu reach the memory of @peer, another one of this process, from now on;
+ * and no more. Numbers of devices (config.ordinal) are less than SOFTGPU_PEERS and differ.
+ * CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+ * CUDA_ERROR_PEER_ACCESS_UNSUPPORTED: it is the same one, or has such a number.
+ *
+ * What is freed at @peer waits for the kernels and copies of @gpu that have begun before. Copies
+ * that have not begun then, and whose memory is gone when they do, are a fault.
+ */
+#define SOFTGPU_PEERS 16
+CUresult softgpu_peer_enable(struct softgpu *gpu, struct softgpu *peer);
+CUresult softgpu_peer_disable(struct softgpu *gpu, struct softgpu *peer);
+
+/*
+ * Before one of several that reach each other is destroyed: all of them are told to stop, then each
+ * is waited for, and does nothing any more.
+ */
+void softgpu_stop(struct softgpu *gpu);
+void softgpu_halt(struct softgpu *gpu);
+
 const char *softgpu_name(const struct softgpu *gpu);
 /* CUDA_ERROR_INVALID_VALUE for an attribute that the soft GPU does not know. */
 CUresult softgpu_attribute(const struct softgpu *gpu, CUdevice_attribute attribute, int *value);
@@ -199,6 +219,7 @@ CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void 
 				  struct softgpu_stream *stream);
 CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
 			   struct softgpu_stream *stream);
+/* Of which one may be a peer's. */
 CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
 			   struct softgpu_stream *stream);
 /* @rows rows of @row_elements elements of @width (1, 2 or 4) bytes, @pitch bytes apart. */

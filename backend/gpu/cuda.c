@@ -89,6 +89,12 @@ static CUresult cuda_use(struct fgv_gpu *gpu)
 	return cuda->driver->context_set(cuda->context);
 }
 
+/* The driver sees to what others of its devices reach. */
+static void cuda_halt(struct fgv_gpu *gpu, bool waits)
+{
+	(void)gpu, (void)waits;
+}
+
 /* What is on the device goes with the context; only our own memory is left to free. */
 static void cuda_close(struct fgv_gpu *gpu)
 {
@@ -485,6 +491,10 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.open = cuda_open,
 	.close = cuda_close,
 	.use = cuda_use,
+	.halt = cuda_halt,
+	.peer_attribute = fgv_cuda_peer_attribute,
+	.peer_enable = fgv_cuda_peer_enable,
+	.peer_disable = fgv_cuda_peer_disable,
 	.info = cuda_info,
 	.mem_alloc = cuda_mem_alloc,
 	.mem_free = cuda_mem_free,

@@ -21,6 +21,25 @@ CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 	return cuda->driver->host_atomics(capabilities, &operation, 1, cuda->device);
 }
 
+CUresult fgv_cuda_peer_attribute(struct fgv_gpu *gpu, struct fgv_gpu *peer,
+				 CUdevice_P2PAttribute attribute, int *value)
+{
+	struct cuda *cuda = cuda_of(gpu);
+
+	return cuda->driver->peer_attribute(value, attribute, cuda->device, cuda_of(peer)->device);
+}
+
+/* Of the context of the calling thread, which is @gpu's. */
+CUresult fgv_cuda_peer_enable(struct fgv_gpu *gpu, struct fgv_gpu *peer)
+{
+	return cuda_of(gpu)->driver->peer_enable(cuda_of(peer)->context, 0);
+}
+
+CUresult fgv_cuda_peer_disable(struct fgv_gpu *gpu, struct fgv_gpu *peer)
+{
+	return cuda_of(gpu)->driver->peer_disable(cuda_of(peer)->context);
+}
+
 bool fgv_cuda_reaches_host(int ordinal)
 {
 	char why[160];

@@ -27,6 +27,9 @@
 	X(context_retain, cuDevicePrimaryCtxRetain)                                                \
 	X(context_release, cuDevicePrimaryCtxRelease)                                              \
 	X(context_set, cuCtxSetCurrent)                                                            \
+	X(peer_attribute, cuDeviceGetP2PAttribute)                                                 \
+	X(peer_enable, cuCtxEnablePeerAccess)                                                      \
+	X(peer_disable, cuCtxDisablePeerAccess)                                                    \
 	X(mem_alloc, cuMemAlloc)                                                                   \
 	X(mem_free, cuMemFree)                                                                     \
 	X(mem_info, cuMemGetInfo)                                                                  \

@@ -184,6 +184,10 @@ CUresult fgv_cuda_link(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, voi
 CUresult fgv_cuda_tensor_map(struct fgv_gpu *gpu, const struct fgv_tensor_shape *shape,
 			     CUtensorMap *map);
 CUresult fgv_cuda_tensor_map_replace(struct fgv_gpu *gpu, CUtensorMap *map, uint64_t address);
+CUresult fgv_cuda_peer_attribute(struct fgv_gpu *gpu, struct fgv_gpu *peer,
+				 CUdevice_P2PAttribute attribute, int *value);
+CUresult fgv_cuda_peer_enable(struct fgv_gpu *gpu, struct fgv_gpu *peer);
+CUresult fgv_cuda_peer_disable(struct fgv_gpu *gpu, struct fgv_gpu *peer);
 CUresult fgv_cuda_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 			       unsigned *capabilities);
 

@@ -185,6 +185,19 @@ struct fgv_gpu_ops {
 	 */
 	CUresult (*use)(struct fgv_gpu *gpu);
 	/*
+	 * Before one of several GPUs of a process is closed: all are told to stop, then each is
+	 * waited for, and does nothing any more but to be closed.
+	 */
+	void (*halt)(struct fgv_gpu *gpu, bool waits);
+	/*
+	 * What @gpu can do with the memory of @peer, another GPU of this process and of the same
+	 * kind; and whether its kernels and copies reach it, as of cuCtxEnablePeerAccess().
+	 */
+	CUresult (*peer_attribute)(struct fgv_gpu *gpu, struct fgv_gpu *peer,
+				   CUdevice_P2PAttribute attribute, int *value);
+	CUresult (*peer_enable)(struct fgv_gpu *gpu, struct fgv_gpu *peer);
+	CUresult (*peer_disable)(struct fgv_gpu *gpu, struct fgv_gpu *peer);
+	/*
 	 * From now on kernels run on the multiprocessors of @set alone, units of divide(). Nothing
 	 * computes meanwhile; where these do not lend (struct fgv_units), once at most, and before
 	 * anything else is asked.

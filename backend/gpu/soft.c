@@ -112,6 +112,14 @@ static CUresult soft_use(struct fgv_gpu *gpu)
 	return CUDA_SUCCESS;
 }
 
+static void soft_halt(struct fgv_gpu *gpu, bool waits)
+{
+	if (waits)
+		softgpu_halt(gpu_of(gpu));
+	else
+		softgpu_stop(gpu_of(gpu));
+}
+
 static int attribute_of(struct soft *soft, CUdevice_attribute attribute)
 {
 	int value = 0;
@@ -518,6 +526,10 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.open = soft_open,
 	.close = soft_close,
 	.use = soft_use,
+	.halt = soft_halt,
+	.peer_attribute = fgv_soft_peer_attribute,
+	.peer_enable = fgv_soft_peer_enable,
+	.peer_disable = fgv_soft_peer_disable,
 	.info = soft_info,
 	.mem_alloc = soft_mem_alloc,
 	.mem_free = soft_mem_free,

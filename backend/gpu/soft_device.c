@@ -46,3 +46,23 @@ CUresult fgv_soft_host_atomics(struct fgv_gpu *gpu, CUatomicOperation operation,
 	*capabilities = all[operation];
 	return CUDA_SUCCESS;
 }
+
+/* All of it is this process's memory. */
+CUresult fgv_soft_peer_attribute(struct fgv_gpu *gpu, struct fgv_gpu *peer,
+				 CUdevice_P2PAttribute attribute, int *value)
+{
+	(void)gpu, (void)peer;
+	*value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+		 attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_peer_enable(struct fgv_gpu *gpu, struct fgv_gpu *peer)
+{
+	return softgpu_peer_enable(gpu_of(gpu), gpu_of(peer));
+}
+
+CUresult fgv_soft_peer_disable(struct fgv_gpu *gpu, struct fgv_gpu *peer)
+{
+	return softgpu_peer_disable(gpu_of(gpu), gpu_of(peer));
+}

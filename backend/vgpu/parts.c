@@ -56,10 +56,15 @@ struct part {
 	bool is_stuck;
 };
 
-struct fgv_parts {
-	unsigned opened;
-	struct part list[];
+struct list {
+	struct fgv_parts head; /* what the first part points to */
+	struct part parts[];
 };
+
+static struct part *part_of(const struct fgv_session *first, unsigned i)
+{
+	return &((struct list *)first->parts)->parts[i];
+}
 
 static unsigned count(const struct fgv_session *first)
 {
@@ -109,7 +114,7 @@ static CUresult open_part(struct fgv_session *first, struct part *part)
 		return status;
 	}
 	sem_init(&part->ready, 0, 0);
-	first->parts->opened++;
+	first->parts->sessions[first->parts->opened++] = session;
 	return CUDA_SUCCESS;
 }
 
@@ -123,23 +128,38 @@ CUresult fgv_parts_open(struct fgv_session *first)
 	if (wanted >= FGV_GPU_DEVICES_MAX)
 		return fgv_stage_failed(first, CUDA_ERROR_OPERATING_SYSTEM, "further GPUs",
 					-EINVAL);
-	first->parts = calloc(1, sizeof(*first->parts) + wanted * sizeof(struct part));
+	first->parts = calloc(1, sizeof(struct list) + wanted * sizeof(struct part));
 	if (!first->parts)
 		return fgv_stage_failed(first, CUDA_ERROR_OUT_OF_MEMORY, "further GPUs", -ENOMEM);
 	for (uint32_t i = 0; i < wanted && status == CUDA_SUCCESS; i++)
-		status = open_part(first, &first->parts->list[i]);
+		status = open_part(first, part_of(first, i));
 	first->gpu->ops->use(first->gpu);
 	if (status != CUDA_SUCCESS)
 		fgv_parts_close(first);
 	return status;
 }
 
+/* They may reach each other's memory, which none gives up while another is at work. */
+static void halt_all(struct fgv_session *first, bool waits)
+{
+	first->gpu->ops->halt(first->gpu, waits);
+	for (unsigned i = 0; i < count(first); i++) {
+		struct fgv_gpu *gpu = part_of(first, i)->session.gpu;
+
+		gpu->ops->halt(gpu, waits);
+	}
+}
+
 void fgv_parts_close(struct fgv_session *first)
 {
 	struct fgv_parts *parts = first->parts;
 
+	if (count(first)) {
+		halt_all(first, false);
+		halt_all(first, true);
+	}
 	while (count(first) > 0) {
-		struct part *part = &parts->list[--parts->opened];
+		struct part *part = part_of(first, --parts->opened);
 
 		part->session.gpu->ops->use(part->session.gpu);
 		undo(&part->session, opening, FGV_ARRAY_LEN(opening));
@@ -195,7 +215,7 @@ CUresult fgv_parts_start(struct fgv_session *first)
 	CUresult status = CUDA_SUCCESS;
 
 	for (unsigned i = 0; i < count(first) && status == CUDA_SUCCESS; i++)
-		status = start_part(first, &first->parts->list[i]);
+		status = start_part(first, part_of(first, i));
 	if (status != CUDA_SUCCESS) {
 		fgv_parts_end(first);
 		fgv_parts_stop(first);
@@ -220,9 +240,9 @@ int fgv_parts_end(struct fgv_session *first)
 	int err = 0;
 
 	for (unsigned i = 0; i < count(first); i++)
-		end_dispatcher(&first->parts->list[i].session);
+		end_dispatcher(&part_of(first, i)->session);
 	for (unsigned i = 0; i < count(first); i++) {
-		struct part *part = &first->parts->list[i];
+		struct part *part = part_of(first, i);
 
 		if (!part->has_thread || !join(part) || part->err >= 0 || err < 0)
 			continue;
@@ -235,7 +255,7 @@ int fgv_parts_end(struct fgv_session *first)
 void fgv_parts_stop(struct fgv_session *first)
 {
 	for (unsigned i = 0; i < count(first); i++) {
-		struct part *part = &first->parts->list[i];
+		struct part *part = part_of(first, i);
 
 		if (part->has_thread || !part->session.lanes || part->status != CUDA_SUCCESS)
 			continue;
@@ -250,7 +270,7 @@ int fgv_parts_welcome(struct fgv_session *first)
 	int err = 0;
 
 	for (unsigned i = 0; i < count(first) && !err; i++) {
-		struct part *part = &first->parts->list[i];
+		struct part *part = part_of(first, i);
 		struct fgv_gpu *gpu = part->session.gpu;
 		struct fgv_device_info info;
 		bool is_known = gpu->ops->info(gpu, &info) == CUDA_SUCCESS;
@@ -286,7 +306,7 @@ CUresult fgv_parts_are_idle(struct fgv_session *first)
 	CUresult status = CUDA_SUCCESS;
 
 	for (unsigned i = 0; i < count(first) && status == CUDA_SUCCESS; i++)
-		status = look(&first->parts->list[i]);
+		status = look(part_of(first, i));
 	if (first->parts)
 		first->gpu->ops->use(first->gpu);
 	return status;

@@ -13,8 +13,30 @@
 #define FGV_VGPU_PARTS_H
 
 #include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/shared.h"
 
 struct fgv_session;
+
+/* Those that are open, in their order. */
+struct fgv_parts {
+	unsigned opened;
+	struct fgv_session *sessions[FGV_GPU_DEVICES_MAX - 1];
+};
+
+/*
+ * The part of @first's with this number, 0 for the first; NULL: there is none. Any part's thread,
+ * once all are open; of another part only its GPU and its setup are to be looked at.
+ */
+static inline struct fgv_session *fgv_parts_find(struct fgv_session *first,
+						 const struct fgv_parts *parts, uint32_t number)
+{
+	if (!number)
+		return first;
+	return parts && number <= parts->opened ? parts->sessions[number - 1] : NULL;
+}
 
 /* Takes the parts that the daemon sends behind the setup, and opens their GPUs. The sandbox is
  * open. */

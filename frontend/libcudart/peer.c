@@ -1,5 +1,5 @@
 /*
- * Peers: a session's devices do not reach each other's memory; copies between them are staged.
+ * Peers, and copies between devices.
  */
 #include "frontend/cuda/context/peer.h"
 
@@ -69,10 +69,18 @@ static cudaError_t copy(void *dst, int to, const void *src, int from, size_t cou
 	return error ? error : fgv_memcpy(dst, src, count, cudaMemcpyDefault, stream);
 }
 
+/* Behind and before all work of both devices. */
+static cudaError_t copy_in_order(void *dst, int to, const void *src, int from, size_t count)
+{
+	cudaError_t error = fgv_error_from(fgv_peer_check(to, from));
+
+	return error ? error : fgv_memcpy_wait(dst, src, count, cudaMemcpyDefault, NULL);
+}
+
 FGV_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
 				      size_t count)
 {
-	return fgv_error_set(copy(dst, dstDevice, src, srcDevice, count, NULL));
+	return fgv_error_set(copy_in_order(dst, dstDevice, src, srcDevice, count));
 }
 
 FGV_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice,

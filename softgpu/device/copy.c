@@ -59,7 +59,7 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 
 /* With @keep the command carries a copy of the source, so that it may go at once. */
 static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size_t bytes, bool keep,
-			   enum queue_index queue, struct softgpu_stream *stream)
+			   bool is_peers, enum queue_index queue, struct softgpu_stream *stream)
 {
 	CUresult fault = fgv_queue_fault(gpu);
 	struct command *command;
@@ -72,6 +72,7 @@ static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size
 	command->copy.dst = dst;
 	command->copy.src = keep ? memcpy(command->param, src, bytes) : src;
 	command->copy.bytes = bytes;
+	command->copy.is_peers = is_peers;
 	fgv_queue_submit(gpu, command, queue, stream);
 	return CUDA_SUCCESS;
 }
@@ -86,7 +87,7 @@ CUresult softgpu_copy_htod(struct softgpu *gpu, uint64_t dst, const void *src, s
 {
 	if (!inside(gpu, dst, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, false, QUEUE_IN, stream);
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, false, false, QUEUE_IN, stream);
 }
 
 CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void *src, size_t bytes,
@@ -94,7 +95,8 @@ CUresult softgpu_copy_htod_inline(struct softgpu *gpu, uint64_t dst, const void 
 {
 	if (!inside(gpu, dst, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, true, QUEUE_COMPUTE, stream);
+	return queue_copy(gpu, (void *)(uintptr_t)dst, src, bytes, true, false, QUEUE_COMPUTE,
+			  stream);
 }
 
 CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t bytes,
@@ -102,16 +104,20 @@ CUresult softgpu_copy_dtoh(struct softgpu *gpu, void *dst, uint64_t src, size_t 
 {
 	if (!inside(gpu, src, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return queue_copy(gpu, dst, (const void *)(uintptr_t)src, bytes, false, QUEUE_OUT, stream);
+	return queue_copy(gpu, dst, (const void *)(uintptr_t)src, bytes, false, false, QUEUE_OUT,
+			  stream);
 }
 
 CUresult softgpu_copy_dtod(struct softgpu *gpu, uint64_t dst, uint64_t src, size_t bytes,
 			   struct softgpu_stream *stream)
 {
-	if (!inside(gpu, dst, bytes) || !inside(gpu, src, bytes))
+	bool is_peers[2] = {false, false};
+
+	if (bytes && (!fgv_softgpu_memory_reaches(&gpu->memory, dst, bytes, &is_peers[0]) ||
+		      !fgv_softgpu_memory_reaches(&gpu->memory, src, bytes, &is_peers[1])))
 		return CUDA_ERROR_INVALID_VALUE;
 	return queue_copy(gpu, (void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes, false,
-			  fgv_queue_for_copy(gpu, dst, src), stream);
+			  is_peers[0] || is_peers[1], fgv_queue_for_copy(gpu, dst, src), stream);
 }
 
 /* Bytes from the first to the last that a fill touches; false where that overflows. */

@@ -24,6 +24,7 @@ static CUresult start(struct softgpu *gpu)
 					 gpu->config.memory_bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
+	fgv_peer_init(gpu);
 	fgv_softgpu_space_init(&gpu->space, gpu->config.va_base + gpu->config.memory_bytes,
 			       gpu->config.va_base + gpu->config.va_bytes);
 	result = fgv_workers_start(gpu);
@@ -71,13 +72,24 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	return result;
 }
 
+void softgpu_stop(struct softgpu *gpu)
+{
+	fgv_queue_tell(gpu);
+}
+
+/* Threads end; the rest of it stays until it is destroyed. */
+void softgpu_halt(struct softgpu *gpu)
+{
+	fgv_queue_stop(gpu);
+	fgv_workers_stop(gpu);
+}
+
 /* A kernel that runs is stopped at its next backward branch or barrier. */
 void softgpu_destroy(struct softgpu *gpu)
 {
 	if (!gpu)
 		return;
-	fgv_queue_stop(gpu);
-	fgv_workers_stop(gpu);
+	softgpu_halt(gpu);
 	if (gpu->config.engine.seat)
 		fgv_engine_leave(&gpu->config.engine);
 	fgv_softgpu_system_fini(&gpu->system);

@@ -109,6 +109,7 @@ struct copy {
 	void *dst;
 	const void *src;
 	size_t bytes;
+	bool is_peers; /* one is of a peer, which may have taken it away when it begins */
 };
 
 struct command {
@@ -185,6 +186,7 @@ struct queue {
 	struct command *first;
 	struct command **tail;
 	uint64_t submitted; /* the dispatcher's */
+	uint64_t begun;	    /* atomic: the last one that has begun, of those that touch memory */
 	uint64_t completed;
 };
 
@@ -222,6 +224,8 @@ struct softgpu {
 	uint64_t grid_workspace; /* for cooperative grids; 0: none yet. The dispatcher's */
 	struct job job;
 	struct softgpu_stream default_stream;
+	/* Other devices that have ever reached the memory of this one, by their numbers; atomic. */
+	struct softgpu *accessors[SOFTGPU_PEERS];
 };
 
 /* The engine of a copy between these places: one is host memory, or it is QUEUE_COMPUTE. */
@@ -280,6 +284,16 @@ void fgv_queue_wait_fault(struct softgpu *gpu);
 void fgv_queue_run(struct softgpu *gpu, struct command *command);
 /* It is done, or will not be. */
 void fgv_queue_drop(struct command *command);
+
+/* Told to stop, and waited for; the former from any thread. */
+void fgv_queue_tell(struct softgpu *gpu);
+/*
+ * Of any thread: waits for what has begun at @gpu before this is called, and touches memory.
+ */
+void fgv_queue_wait_begun(struct softgpu *gpu);
+
+/* peer.c; the device has its memory */
+void fgv_peer_init(struct softgpu *gpu);
 
 /* choice.c */
 void fgv_choice_take(struct choice *choice, struct command *command);

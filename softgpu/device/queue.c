@@ -153,6 +153,19 @@ void fgv_queue_wait_fault(struct softgpu *gpu)
 		fgv_queue_wait_all(gpu);
 }
 
+/*
+ * A read that writes: it comes behind whatever the caller has stored before, as begin() does with
+ * what the command finds. So either this sees the command, or the command sees what was stored.
+ */
+void fgv_queue_wait_begun(struct softgpu *gpu)
+{
+	struct softgpu_point point;
+
+	for (unsigned i = 0; i < QUEUES; i++)
+		point.numbers[i] = __atomic_fetch_add(&gpu->queues[i].begun, 0, __ATOMIC_SEQ_CST);
+	wait_for(gpu, &point);
+}
+
 /* --- Running ---------------------------------------------------------------- */
 
 static void run_launch(struct softgpu *gpu, const struct command *command)
@@ -206,6 +219,43 @@ static void run_copy(const struct copy *copy)
 		__atomic_store_n((uint64_t *)copy->dst, word, __ATOMIC_RELEASE);
 }
 
+/* The first fault is kept, as of kernels. */
+static void fail_copy(struct softgpu *gpu, const struct copy *copy)
+{
+	int none = 0;
+
+	fgv_warning("soft GPU: memory of another one was freed before it was copied: %zu bytes",
+		    copy->bytes);
+	__atomic_compare_exchange_n(&gpu->fault, &none, (int)CUDA_ERROR_ILLEGAL_ADDRESS, false,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static void run_copy_checked(struct softgpu *gpu, const struct copy *copy)
+{
+	if (copy->is_peers &&
+	    (!fgv_softgpu_memory_has(&gpu->memory, (uint64_t)(uintptr_t)copy->dst, copy->bytes) ||
+	     !fgv_softgpu_memory_has(&gpu->memory, (uint64_t)(uintptr_t)copy->src, copy->bytes)))
+		fail_copy(gpu, copy);
+	else
+		run_copy(copy);
+}
+
+/* Pairs with fgv_queue_wait_begun(). */
+static void begin(struct queue *queue, const struct command *command)
+{
+	switch (command->kind) {
+	case COMMAND_LAUNCH:
+	case COMMAND_COPY:
+	case COMMAND_COPY_BOX:
+	case COMMAND_FILL:
+	case COMMAND_CHOICE:
+		__atomic_store_n(&queue->begun, command->number, __ATOMIC_SEQ_CST);
+		break;
+	default:
+		break;
+	}
+}
+
 void fgv_queue_run(struct softgpu *gpu, struct command *command)
 {
 	bool sane = fgv_queue_fault(gpu) == CUDA_SUCCESS;
@@ -217,7 +267,7 @@ void fgv_queue_run(struct softgpu *gpu, struct command *command)
 		break;
 	case COMMAND_COPY:
 		if (sane)
-			run_copy(&command->copy);
+			run_copy_checked(gpu, &command->copy);
 		break;
 	case COMMAND_COPY_BOX:
 		if (sane)
@@ -331,6 +381,7 @@ static void *queue_main(void *arg)
 
 			list = command->next;
 			await_others(queue->gpu, &command->after);
+			begin(queue, command);
 			fgv_queue_run(queue->gpu, command);
 			fgv_queue_drop(command);
 			complete(queue, number);
@@ -351,11 +402,8 @@ CUresult fgv_queue_start(struct softgpu *gpu)
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What is queued is not run any more, except for what gives something back. */
-void fgv_queue_stop(struct softgpu *gpu)
+void fgv_queue_tell(struct softgpu *gpu)
 {
-	if (!gpu->queues[QUEUE_COMPUTE].started)
-		return;
 	__atomic_store_n(&gpu->fault, CUDA_ERROR_DEINITIALIZED, __ATOMIC_RELEASE);
 	/* A job published after this finds stop set, one published before is told. */
 	pthread_mutex_lock(&gpu->job_lock);
@@ -368,9 +416,18 @@ void fgv_queue_stop(struct softgpu *gpu)
 	pthread_mutex_unlock(&gpu->queue_lock);
 	if (gpu->config.engine.seat)
 		fgv_engine_wake(&gpu->config.engine);
+}
+
+/* What is queued is not run any more, except for what gives something back. */
+void fgv_queue_stop(struct softgpu *gpu)
+{
+	if (!gpu->queues[QUEUE_COMPUTE].started)
+		return;
+	fgv_queue_tell(gpu);
 	for (unsigned i = 0; i < QUEUES; i++) {
 		if (gpu->queues[i].started)
 			pthread_join(gpu->queues[i].thread, NULL);
+		gpu->queues[i].started = false;
 	}
 }
 

@@ -12,7 +12,9 @@ from harness import backend, expect_verified, main
 
 GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda:0,1")
 PROGRAMS = (("devices", "all", "2"), ("devices", "threads", "2"), ("between", "host"),
-            ("between", "freed"), ("between", "events"), ("between", "fault"), ("each",))
+            ("between", "freed"), ("between", "events"), ("between", "fault"), ("each",),
+            ("peers", "codes"), ("peers", "kernels"), ("peers", "copies"), ("peers", "fault"),
+            ("peers", "disabled"))
 
 
 def on_both():

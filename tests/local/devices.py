@@ -5,6 +5,7 @@ from harness import backend, expect, expect_verified, finish, main
 PROGRAM = "tests/local/devices"
 BETWEEN = "tests/local/between"
 EACH = "tests/local/each"
+PEERS = "tests/local/peers"
 
 
 def gpus(daemon, vm="vm1"):
@@ -67,6 +68,16 @@ def each_has_all_of_it():
         daemon.expect_at_rest()
 
 
+def they_reach_each_other():
+    vms = {"vm1": "devices = [0, 1];", "vm2": "devices = [1, 0]; movable = true;"}
+    with backend(vms, gpu="soft:2") as daemon:
+        for what in "codes", "kernels", "copies", "fault", "disabled", "freed":
+            expect_verified(daemon.start("vm1", PEERS, what), f"peers: {what}")
+            daemon.expect_at_rest()
+        expect_verified(daemon.start("vm2", PEERS, "movable"), "peers: movable")
+        daemon.expect_at_rest()
+
+
 def refusals_are_counted():
     with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
         status, out, err = finish(daemon.start("vm1", PROGRAM, "refusals", 2,
@@ -78,4 +89,4 @@ def refusals_are_counted():
 
 
 main(all_of_it, their_order_is_the_lists, quotas_are_kept_apart, one_does_not_wait_for_the_other,
-     what_is_between_them, each_has_all_of_it, refusals_are_counted)
+     what_is_between_them, each_has_all_of_it, they_reach_each_other, refusals_are_counted)

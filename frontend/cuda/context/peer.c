@@ -1,9 +1,18 @@
 /*
- * The answers of a machine whose devices do not reach each other's memory.
+ * Which devices reach which. What they can the host knows; what is enabled is kept here as well, as
+ * copies go other ways then (memory/memcpy.c).
  */
 #include "frontend/cuda/context/peer.h"
 
+#include <pthread.h>
+
+#include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+
+static struct {
+	pthread_mutex_t mutex;		   /* over what the host is told; outside of lanes */
+	uint32_t enabled[FGV_DEVICES_MAX]; /* atomic: bits of the devices that this one reaches */
+} peers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static CUresult check(int device)
 {
@@ -19,29 +28,121 @@ CUresult fgv_peer_check(int one, int other)
 	return res ? res : check(other);
 }
 
-/* No device is its own peer, nor has it others: copies between them go through the program. */
+bool fgv_peer_is_enabled(uint32_t device, uint32_t peer)
+{
+	return device < FGV_DEVICES_MAX &&
+	       __atomic_load_n(&peers.enabled[device], __ATOMIC_ACQUIRE) >> peer & 1;
+}
+
+uint32_t fgv_peer_accessors(uint32_t device)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < FGV_DEVICES_MAX; i++)
+		set |= (uint32_t)fgv_peer_is_enabled(i, device) << i;
+	return set;
+}
+
+static CUresult ask(int device, int peer, CUdevice_P2PAttribute attribute, int *value)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter_on((uint32_t)device, &lane);
+
+	if (res)
+		return res;
+	res = fgv_call_peer_attribute(lane, (uint32_t)peer, (uint32_t)attribute, value);
+	fgv_lane_leave(lane);
+	return res;
+}
+
+/* No device is its own peer. */
 CUresult fgv_peer_can_access(int *can, int device, int peer)
 {
 	CUresult res = can ? fgv_peer_check(device, peer) : CUDA_ERROR_INVALID_VALUE;
+	int value = 0;
 
+	if (!res && device != peer)
+		res = ask(device, peer, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, &value);
 	if (!res)
-		*can = 0;
+		*can = value;
+	return res;
+}
+
+static CUresult enable_locked(uint32_t device, uint32_t peer)
+{
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (fgv_peer_is_enabled(device, peer))
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	res = fgv_context_enter_on(device, &lane);
+	if (res)
+		return res;
+	res = fgv_call_peer_enable(lane, peer);
+	fgv_lane_leave(lane);
+	if (!res)
+		__atomic_fetch_or(&peers.enabled[device], 1u << peer, __ATOMIC_RELEASE);
 	return res;
 }
 
 CUresult fgv_peer_enable(int peer, unsigned flags)
 {
-	CUresult res =
-		flags ? CUDA_ERROR_INVALID_VALUE : fgv_peer_check(fgv_context_get_device(), peer);
+	int device = fgv_context_get_device(), can = 0;
+	CUresult res = flags ? CUDA_ERROR_INVALID_VALUE : fgv_peer_can_access(&can, device, peer);
 
-	return res ? res : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (!res && !can)
+		res = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (res)
+		return res;
+	pthread_mutex_lock(&peers.mutex);
+	res = enable_locked((uint32_t)device, (uint32_t)peer);
+	pthread_mutex_unlock(&peers.mutex);
+	return res;
+}
+
+/* Once the device is done with what it has. */
+static CUresult disable_locked(uint32_t device, uint32_t peer)
+{
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!fgv_peer_is_enabled(device, peer))
+		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	res = fgv_context_enter_on(device, &lane);
+	if (res)
+		return res;
+	res = fgv_sync_device(lane);
+	if (!res)
+		res = fgv_call_peer_disable(lane, peer);
+	fgv_lane_leave(lane);
+	if (!res)
+		__atomic_fetch_and(&peers.enabled[device], ~(1u << peer), __ATOMIC_RELEASE);
+	return res;
 }
 
 CUresult fgv_peer_disable(int peer)
 {
-	CUresult res = fgv_peer_check(fgv_context_get_device(), peer);
+	int device = fgv_context_get_device();
+	CUresult res = fgv_peer_check(device, peer);
 
-	return res ? res : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	if (res)
+		return res;
+	pthread_mutex_lock(&peers.mutex);
+	res = disable_locked((uint32_t)device, (uint32_t)peer);
+	pthread_mutex_unlock(&peers.mutex);
+	return res;
+}
+
+/* Those to it stay: contexts of other devices are nothing to this one's. */
+void fgv_peer_reset(struct fgv_lane *lane)
+{
+	uint32_t *enabled = &peers.enabled[lane->client->device];
+
+	for (uint32_t peer = 0; peer < FGV_DEVICES_MAX; peer++) {
+		if (__atomic_load_n(enabled, __ATOMIC_ACQUIRE) >> peer & 1)
+			fgv_call_peer_disable(lane, peer);
+	}
+	__atomic_store_n(enabled, 0, __ATOMIC_RELEASE);
 }
 
 CUresult fgv_peer_get_attribute(int *value, CUdevice_P2PAttribute attribute, int from, int to)
@@ -53,12 +154,10 @@ CUresult fgv_peer_get_attribute(int *value, CUdevice_P2PAttribute attribute, int
 		res = fgv_peer_check(from, to);
 	if (!res && from == to)
 		res = CUDA_ERROR_INVALID_DEVICE;
-	if (!res)
-		*value = 0;
-	return res;
+	return res ? res : ask(from, to, attribute, value);
 }
 
-/* There is no link between devices. */
+/* Of the link between devices the host tells no more than attributes. */
 CUresult fgv_peer_get_atomics(unsigned *capabilities, const CUatomicOperation *operations,
 			      unsigned count)
 {

@@ -7,6 +7,7 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/ctx.h"
 #include "frontend/cuda/context/limit.h"
+#include "frontend/cuda/context/peer.h"
 #include "frontend/cuda/graph/exec_host.h"
 #include "frontend/cuda/graph/home.h"
 #include "frontend/cuda/memory/array.h"
@@ -46,6 +47,7 @@ static void give_back(struct fgv_lane *lane)
 	if (is_first)
 		fgv_graph_memory_drain(lane);
 	fgv_limit_reset(lane);
+	fgv_peer_reset(lane);
 }
 
 static CUresult reset(uint32_t device)

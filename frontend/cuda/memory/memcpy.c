@@ -15,6 +15,7 @@
 #include "common/util.h"
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/context/peer.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/vmem.h"
@@ -137,20 +138,51 @@ static CUresult enter_and_run(uint32_t device, struct copy *copy, CUstream strea
 	return res;
 }
 
+/* The legacy stream of @device, with all that comes before it. */
+static CUresult await_legacy(uint32_t device)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter_on(device, &lane);
+
+	if (res)
+		return res;
+	res = fgv_sync_stream(lane, 0);
+	fgv_lane_leave(lane);
+	return res;
+}
+
 /* Behind all that its device has in streams that wait for the legacy one; done on return. */
 static CUresult run_alone(uint32_t device, void *dst, enum fgv_side to, const void *src,
 			  enum fgv_side from, size_t count)
 {
 	struct copy copy = {dst, src, count, to, from, false, true, device, device};
-	struct fgv_lane *lane;
 	CUresult res = enter_and_run(device, &copy, CU_STREAM_LEGACY);
 
+	return res ? res : await_legacy(device);
+}
+
+/* Whether the stream's device has one of two ends, and reaches the other. */
+static bool is_direct(uint32_t device, const struct copy *copy)
+{
+	uint32_t other = copy->to_device == device ? copy->from_device : copy->to_device;
+
+	return (copy->to_device == device || copy->from_device == device) &&
+	       fgv_peer_is_enabled(device, other);
+}
+
+/*
+ * By the stream's device alone. A copy that is not asynchronous comes behind what the other device
+ * has, too, and is done on return, so that it is before what that gets next.
+ */
+static CUresult run_direct(uint32_t device, struct copy *copy, CUstream stream)
+{
+	uint32_t other = copy->to_device == device ? copy->from_device : copy->to_device;
+	CUresult res = copy->wait ? await_legacy(other) : CUDA_SUCCESS;
+
 	if (!res)
-		res = fgv_context_enter_on(device, &lane);
-	if (res)
-		return res;
-	res = fgv_sync_stream(lane, 0);
-	fgv_lane_leave(lane);
+		res = enter_and_run(device, copy, stream);
+	if (!res && copy->wait)
+		res = fgv_stream_synchronize(stream);
 	return res;
 }
 
@@ -175,11 +207,13 @@ static CUresult run_between(const struct copy *copy)
 
 /*
  * What is not all of the stream's device comes behind what the stream has, and is done on return:
- * CUDA lets a copy be as slow as it likes. Between two devices it goes through the program.
+ * CUDA lets a copy be as slow as it likes. Between two devices it goes through the program, unless
+ * the stream's device reaches the other one's memory.
  */
 static CUresult run_anywhere(struct copy *copy, unsigned wanted, CUstream stream)
 {
 	uint32_t device = fgv_stream_device(stream);
+	bool is_between;
 	CUresult res;
 
 	copy->to_device = copy->from_device = device;
@@ -188,11 +222,14 @@ static CUresult run_anywhere(struct copy *copy, unsigned wanted, CUstream stream
 		return res;
 	if (copy->to_device == device && copy->from_device == device)
 		return enter_and_run(device, copy, stream);
+	is_between = copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_DEVICE &&
+		     copy->to_device != copy->from_device;
+	if (is_between && is_direct(device, copy))
+		return run_direct(device, copy, stream);
 	res = fgv_stream_synchronize(stream);
 	if (res)
 		return res;
-	if (copy->to == FGV_SIDE_DEVICE && copy->from == FGV_SIDE_DEVICE &&
-	    copy->to_device != copy->from_device)
+	if (is_between)
 		return run_between(copy);
 	return run_alone(copy->to_device != device ? copy->to_device : copy->from_device, copy->dst,
 			 copy->to, copy->src, copy->from, copy->count);

@@ -124,6 +124,45 @@ START_TEST(memory_of_the_other_gpu)
 }
 END_TEST
 
+static uint64_t ask_peer(struct vgpu *vgpu, enum fgv_op op, uint32_t peer)
+{
+	return vgpu_call(vgpu, 0, op, &peer, sizeof(peer), NULL);
+}
+
+static uint64_t copy_between(struct vgpu *vgpu, uint64_t to, uint64_t from)
+{
+	struct fgv_copy_device_request copy = {.to = to, .from = from, .size = 4096};
+
+	vgpu_must_post(vgpu, 0, FGV_OP_COPY_DEVICE, &copy, sizeof(copy));
+	return vgpu_device_sync(vgpu);
+}
+
+/* Each way by itself; there are two GPUs, and none is its own peer. */
+START_TEST(peers)
+{
+	uint64_t one = vgpu_must_alloc(&first, 4096), other = vgpu_must_alloc(&second, 4096);
+	static const uint32_t none[] = {1, 2, FGV_DEVICES_MAX, UINT32_MAX};
+
+	vgpu_fill(&second, other, 1, 9, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&second), CUDA_SUCCESS);
+	ck_assert_uint_eq(copy_between(&first, one, other), CUDA_ERROR_INVALID_VALUE);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_uint_eq(ask_peer(&second, FGV_OP_PEER_ENABLE, none[i]),
+				  CUDA_ERROR_INVALID_DEVICE);
+	ck_assert_uint_eq(ask_peer(&first, FGV_OP_PEER_DISABLE, 1),
+			  CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+	ck_assert_uint_eq(ask_peer(&first, FGV_OP_PEER_ENABLE, 1), CUDA_SUCCESS);
+	ck_assert_uint_eq(ask_peer(&first, FGV_OP_PEER_ENABLE, 1),
+			  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+	ck_assert_uint_eq(copy_between(&first, one, other), CUDA_SUCCESS);
+	ck_assert_uint_eq(word_at(&first, one), 9);
+	ck_assert_uint_eq(copy_between(&second, other, one), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(copy_between(&first, one, other + 1), CUDA_ERROR_INVALID_VALUE);
+	ck_assert_uint_eq(ask_peer(&first, FGV_OP_PEER_DISABLE, 1), CUDA_SUCCESS);
+	ck_assert_uint_eq(copy_between(&first, one, other), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 /* Without its grant a GPU is not used, whatever the session has of the other. */
 START_TEST(a_grant_is_of_one_gpu)
 {
@@ -222,6 +261,7 @@ int main(void)
 	tcase_add_test(living, addresses_differ);
 	tcase_add_test(living, quotas_are_kept_apart);
 	tcase_add_test(living, handles_of_the_other_gpu);
+	tcase_add_test(living, peers);
 	tcase_add_test(living, a_grant_is_of_one_gpu);
 	tcase_add_test(living, host_memory_of_both);
 	tcase_set_timeout(living, 120);

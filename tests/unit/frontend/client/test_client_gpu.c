@@ -636,6 +636,29 @@ CUresult fgv_do_texture_linear_width(struct fgv_session *session, struct fgv_req
 	return status_of(request);
 }
 
+CUresult fgv_do_peer_attribute(struct fgv_session *session, struct fgv_request *request,
+			       const struct fgv_peer_attribute_in *in,
+			       struct fgv_peer_attribute_out *out)
+{
+	UNUSED, (void)in;
+	out->value = 0;
+	return status_of(request);
+}
+
+CUresult fgv_do_peer_enable(struct fgv_session *session, struct fgv_request *request,
+			    const struct fgv_peer_enable_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}
+
+CUresult fgv_do_peer_disable(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_peer_disable_in *in)
+{
+	UNUSED, (void)in;
+	return status_of(request);
+}
+
 CUresult fgv_do_host_atomics(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_host_atomics_in *in, struct fgv_host_atomics_out *out)
 {
