@@ -220,6 +220,8 @@ static const struct {
 	{"context", false, "\"mps\""},
 	{"context_memory", false, "true"},
 	{"overcommit", false, "true"},
+	{"frozen_memory", false, "\"1G\""},
+	{"movable", true, "true"},
 	{"soft_memory", false, "\"1G\""},
 	{"window", false, "\"64M\""},
 	{"lanes", false, "8"},
@@ -477,7 +479,8 @@ START_TEST(only_some_keys_are_set)
 	static const char *const may[] = {
 		"weight",	  "place_wait",	 "need",       "priority", "request",
 		"limit",	  "slo",	 "memory",     "users",	   "sessions",
-		"process_memory", "host_memory", "processors", "images"};
+		"process_memory", "host_memory", "processors", "images",
+		"movable"};
 	size_t count, found = 0;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);
 
