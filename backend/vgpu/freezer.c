@@ -239,14 +239,20 @@ static int run(struct fgv_session *session)
 	return session->freezer.has_failed ? 0 : begin_draining(session);
 }
 
-/* Behind all that is on the GPU. Where no fence can be had there is no GPU left to wait for. */
+/*
+ * Behind all that is on the GPU. Where no fence can be had for want of memory it is tried again
+ * later; where none can be had at all there is no GPU left to wait for.
+ */
 static bool has_passed(struct fgv_session *session)
 {
 	struct fgv_freezer *freezer = &session->freezer;
 	struct fgv_gpu *gpu = session->gpu;
+	CUresult status = CUDA_SUCCESS;
 
-	if (!freezer->fence && gpu->ops->fence_all(gpu, &freezer->fence) != CUDA_SUCCESS)
-		return true;
+	if (!freezer->fence)
+		status = gpu->ops->fence_all(gpu, &freezer->fence);
+	if (status != CUDA_SUCCESS)
+		return status != CUDA_ERROR_OUT_OF_MEMORY;
 	if (gpu->ops->fence_query(gpu, freezer->fence) == CUDA_ERROR_NOT_READY)
 		return false;
 	drop_fence(session);
@@ -343,14 +349,16 @@ static int thaw(struct fgv_session *session)
 	struct fgv_freezer *freezer = &session->freezer;
 	uint64_t now_ns = fgv_now_ns();
 
+	if (is_wanted(session))
+		freezer->retry_ns = 0;
 	if (is_wanted(session) || now_ns < freezer->retry_ns)
 		return 0;
 	freezer->retry_ns = 0;
-	say(session, FGV_FROZEN_COMING);
 	if (fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_IN) != CUDA_SUCCESS) {
 		freezer->retry_ns = now_ns + RETRY_NS;
 		return 0;
 	}
+	say(session, FGV_FROZEN_COMING);
 	begin_cursor(session);
 	return go_to(session, FGV_FREEZER_COMING);
 }

@@ -11,6 +11,7 @@
 #include "backend/vgpu/haul.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,16 @@ CUresult fgv_haul_init(struct fgv_haul **haul, struct fgv_gpu *gpu, enum fgv_hau
 	return CUDA_SUCCESS;
 }
 
+/* What the GPU copies must stay until it has; a GPU that has failed copies nothing. */
+static void await_gpu(struct fgv_gpu *gpu, struct slot *slot)
+{
+	if (!slot->fence)
+		return;
+	while (gpu->ops->fence_query(gpu, slot->fence) == CUDA_ERROR_NOT_READY)
+		sched_yield();
+	gpu->ops->fence_put(gpu, slot->fence);
+}
+
 void fgv_haul_fini(struct fgv_haul *haul)
 {
 	if (!haul)
@@ -156,8 +167,7 @@ void fgv_haul_fini(struct fgv_haul *haul)
 	__atomic_store_n(&haul->is_over, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < haul->count; i++) {
 		end_thread(&haul->slots[i]);
-		if (haul->slots[i].fence)
-			haul->gpu->ops->fence_put(haul->gpu, haul->slots[i].fence);
+		await_gpu(haul->gpu, &haul->slots[i]);
 	}
 	if (haul->is_pinned)
 		haul->gpu->ops->host_unregister(haul->gpu, haul->memory);
@@ -167,19 +177,29 @@ void fgv_haul_fini(struct fgv_haul *haul)
 
 /* --- The dispatcher's part ------------------------------------------------------- */
 
+static CUresult queue(struct fgv_haul *haul, const struct slot *slot)
+{
+	struct fgv_gpu *gpu = haul->gpu;
+
+	if (haul->way == FGV_HAUL_OUT)
+		return gpu->ops->copy_out(gpu, slot->pinned, slot->part.address, slot->part.len,
+					  NULL);
+	return gpu->ops->copy_in_bulk(gpu, slot->part.address, slot->pinned, slot->part.len, NULL);
+}
+
+/*
+ * A copy that has got no fence may be under way, and nothing tells when it ends: fences are taken
+ * until there is memory for one, which the copies that end meanwhile give back.
+ */
 static CUresult copy(struct fgv_haul *haul, struct slot *slot)
 {
 	struct fgv_gpu *gpu = haul->gpu;
-	CUresult status;
+	CUresult status = queue(haul, slot);
 
-	if (haul->way == FGV_HAUL_OUT)
-		status = gpu->ops->copy_out(gpu, slot->pinned, slot->part.address, slot->part.len,
-					    NULL);
-	else
-		status = gpu->ops->copy_in_bulk(gpu, slot->part.address, slot->pinned,
-						slot->part.len, NULL);
-	if (status == CUDA_SUCCESS)
-		status = gpu->ops->fence(gpu, NULL, &slot->fence);
+	if (status != CUDA_SUCCESS)
+		return status;
+	while ((status = gpu->ops->fence(gpu, NULL, &slot->fence)) == CUDA_ERROR_OUT_OF_MEMORY)
+		sched_yield();
 	if (status == CUDA_SUCCESS)
 		set_state(slot, ON_GPU);
 	return status;

@@ -3,7 +3,7 @@
  * each filled or emptied by a thread of its own, while the GPU copies others.
  *
  * Threads: the dispatcher's, which never waits for anything here, but in fgv_haul_fini() for the
- * threads, each of which then ends with the slot that it is at.
+ * threads, each of which then ends with the slot that it is at, and for the GPU's copies.
  */
 #ifndef FGV_VGPU_HAUL_H
 #define FGV_VGPU_HAUL_H
@@ -33,7 +33,7 @@ typedef CUresult fgv_haul_next(void *arg, struct fgv_haul_part *part);
 
 /* CUDA_ERROR_OUT_OF_MEMORY: of the host. */
 CUresult fgv_haul_init(struct fgv_haul **haul, struct fgv_gpu *gpu, enum fgv_haul_way way);
-/* The GPU uses none of it (fgv_haul_is_idle()), or has failed. NULL is allowed. */
+/* NULL is allowed. */
 void fgv_haul_fini(struct fgv_haul *haul);
 
 /*
