@@ -118,7 +118,7 @@ enum fgv_setup_fd {
 	/* With a part only: the guest's end of its connection, and the seat of a soft device. */
 	FGV_SETUP_PEER = FGV_SETUP_FDS,
 	FGV_SETUP_SEAT,
-	FGV_SETUP_PART_FDS = FGV_SETUP_SEAT + 3,
+	FGV_SETUP_PART_FDS = FGV_SETUP_SEAT + 4,
 	FGV_SETUP_GRANT_FDS = FGV_SETUP_CGROUP - FGV_SETUP_GRANT
 };
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "api/wire.h"
+#include "softgpu/ledger.h"
 #include "softgpu/seat.h"
 
 struct fgv_gpu_stream; /* NULL: the legacy default stream */
@@ -37,6 +38,7 @@ struct fgv_gpu_config {
 	/* The soft GPU's. */
 	uint64_t soft_memory_bytes;
 	struct softgpu_engine soft_engine;
+	struct softgpu_purse soft_purse;
 	bool soft_is_divided; /* it has FGV_SOFT_UNITS multiprocessors, and others run beside it */
 	/* Where open() says why it fails, if it knows more than the code; may be NULL. */
 	char *why;

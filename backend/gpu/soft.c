@@ -88,6 +88,7 @@ static CUresult soft_open(const struct fgv_gpu_config *config, struct fgv_gpu **
 	soft->ordinal = config->ordinal;
 	soft->va_base = wanted.va_base;
 	soft->memory_bytes = wanted.memory_bytes;
+	soft->purse = config->soft_purse;
 	*gpu = &soft->base;
 	return CUDA_SUCCESS;
 }
@@ -103,6 +104,7 @@ static void soft_close(struct fgv_gpu *gpu)
 		free(fence);
 	}
 	softgpu_destroy(soft->gpu);
+	fgv_soft_count(soft, 0);
 	free(soft);
 }
 
@@ -156,12 +158,13 @@ static CUresult soft_info(struct fgv_gpu *gpu, struct fgv_device_info *info)
 static CUresult soft_mem_alloc(struct fgv_gpu *gpu, uint64_t bytes, uint64_t *address)
 {
 	struct soft *soft = (struct soft *)gpu;
-	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult status;
 
-	if (bytes <= fgv_soft_left(soft))
-		status = softgpu_mem_alloc(soft->gpu, bytes, address);
-	if (status == CUDA_SUCCESS)
-		soft->used_bytes += bytes;
+	if (!fgv_soft_take(soft, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = softgpu_mem_alloc(soft->gpu, bytes, address);
+	if (status != CUDA_SUCCESS)
+		fgv_soft_give(soft, bytes);
 	return status;
 }
 
@@ -172,7 +175,7 @@ static CUresult soft_mem_free(struct fgv_gpu *gpu, uint64_t address, uint64_t by
 
 	(void)charged;
 	if (status == CUDA_SUCCESS)
-		((struct soft *)gpu)->used_bytes -= bytes;
+		fgv_soft_give((struct soft *)gpu, bytes);
 	return status;
 }
 

@@ -34,6 +34,12 @@ CUresult fgv_soft_array_cost(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR 
 	return CUDA_SUCCESS;
 }
 
+/* The texels are there already, in memory of this process. */
+static void count_more(struct soft *soft, uint64_t bytes)
+{
+	fgv_soft_count(soft, soft->used_bytes + bytes);
+}
+
 CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTOR *wanted,
 			       unsigned levels, struct fgv_gpu_array **array)
 {
@@ -41,7 +47,7 @@ CUresult fgv_soft_array_create(struct fgv_gpu *gpu, const CUDA_ARRAY3D_DESCRIPTO
 	CUresult status = softgpu_array_create(gpu_of(gpu), wanted, levels, &made);
 
 	if (status == CUDA_SUCCESS)
-		((struct soft *)gpu)->used_bytes += softgpu_array_bytes(made);
+		count_more((struct soft *)gpu, softgpu_array_bytes(made));
 	*array = (struct fgv_gpu_array *)made;
 	return status;
 }
@@ -51,7 +57,7 @@ CUresult fgv_soft_array_destroy(struct fgv_gpu *gpu, struct fgv_gpu_array *array
 {
 	(void)levels;
 	(void)bytes;
-	((struct soft *)gpu)->used_bytes -= softgpu_array_bytes(array_of(array));
+	fgv_soft_give((struct soft *)gpu, softgpu_array_bytes(array_of(array)));
 	return softgpu_array_destroy(gpu_of(gpu), array_of(array));
 }
 

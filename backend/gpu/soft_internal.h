@@ -5,6 +5,7 @@
 #define FGV_BACKEND_GPU_SOFT_INTERNAL_H
 
 #include "backend/gpu/gpu_ops.h"
+#include "common/util.h"
 #include "softgpu/softgpu.h"
 
 struct soft {
@@ -13,7 +14,8 @@ struct soft {
 	int ordinal;
 	uint64_t va_base;
 	uint64_t memory_bytes;
-	uint64_t used_bytes;
+	uint64_t used_bytes; /* of it, by this process */
+	struct softgpu_purse purse;
 	struct fgv_gpu_fence *free_fences;
 };
 
@@ -27,10 +29,40 @@ static inline struct softgpu_stream *stream_of(struct fgv_gpu_stream *stream)
 	return (struct softgpu_stream *)stream;
 }
 
-/* Bytes of memory that neither allocations nor chunks have. */
+/* Bytes of memory that neither allocations nor chunks of any process have. */
 static inline uint64_t fgv_soft_left(const struct soft *soft)
 {
-	return soft->used_bytes < soft->memory_bytes ? soft->memory_bytes - soft->used_bytes : 0;
+	uint64_t used = soft->purse.ledger ? softgpu_ledger_sum(&soft->purse) : soft->used_bytes;
+
+	return used < soft->memory_bytes ? soft->memory_bytes - used : 0;
+}
+
+/* This process has @bytes now. Sequentially consistent: it is stored before the others' are read. */
+static inline void fgv_soft_count(struct soft *soft, uint64_t bytes)
+{
+	soft->used_bytes = bytes;
+	if (soft->purse.ledger)
+		__atomic_store_n(&soft->purse.own->used_bytes, bytes, __ATOMIC_SEQ_CST);
+}
+
+static inline void fgv_soft_give(struct soft *soft, uint64_t bytes)
+{
+	fgv_soft_count(soft, soft->used_bytes - bytes);
+}
+
+/* @bytes more, if there are so many. */
+static inline bool fgv_soft_take(struct soft *soft, uint64_t bytes)
+{
+	uint64_t used;
+
+	if (bytes > soft->memory_bytes - fgv_min_u64(soft->used_bytes, soft->memory_bytes))
+		return false;
+	fgv_soft_count(soft, soft->used_bytes + bytes);
+	used = soft->purse.ledger ? softgpu_ledger_sum(&soft->purse) : soft->used_bytes;
+	if (used <= soft->memory_bytes)
+		return true;
+	fgv_soft_give(soft, bytes);
+	return false;
 }
 
 /* The rows of the table that live in other files. */

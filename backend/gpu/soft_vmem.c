@@ -41,16 +41,17 @@ CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_
 	struct fgv_gpu_memory *made = NULL;
 	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (bytes <= fgv_soft_left(soft))
-		made = calloc(1, sizeof(*made));
+	if (!fgv_soft_take(soft, bytes))
+		return status;
+	made = calloc(1, sizeof(*made));
 	if (made)
 		status = softgpu_chunk_create(soft->gpu, bytes, &made->chunk);
 	if (status != CUDA_SUCCESS) {
+		fgv_soft_give(soft, bytes);
 		free(made);
 		return status;
 	}
 	made->bytes = bytes;
-	soft->used_bytes += bytes;
 	*memory = made;
 	return CUDA_SUCCESS;
 }
@@ -58,7 +59,7 @@ CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_
 CUresult fgv_soft_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory)
 {
 	softgpu_chunk_destroy(gpu_of(gpu), memory->chunk);
-	((struct soft *)gpu)->used_bytes -= memory->bytes;
+	fgv_soft_give((struct soft *)gpu, memory->bytes);
 	free(memory);
 	return CUDA_SUCCESS;
 }

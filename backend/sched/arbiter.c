@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
+#include "softgpu/ledger.h"
 #include "softgpu/seat.h"
 
 #define NAME_LEN      64
@@ -42,6 +43,7 @@ struct fgv_arbiter_seat {
 	bool condemned;
 	bool held;
 	unsigned idle_rings;
+	uint32_t number; /* of its page in the ledger; SOFTGPU_LEDGER_PAGES: it has none */
 	uint64_t muted_until_ns; /* 0: listened to */
 };
 
@@ -49,6 +51,9 @@ struct fgv_arbiter {
 	char name[NAME_LEN];
 	uint64_t hang_ns;
 	struct fgv_bells bells;
+	struct softgpu_ledger *ledger;
+	int ledger_fd;
+	bool is_taken[SOFTGPU_LEDGER_PAGES];
 
 	pthread_mutex_t lock; /* of all below */
 	LIST_HEAD(, fgv_arbiter_seat) seats;
@@ -312,9 +317,16 @@ static void serve(void *arg)
 
 /* --- Set-up ---------------------------------------------------------------- */
 
+static void close_ledger(struct fgv_arbiter *arbiter)
+{
+	munmap(arbiter->ledger, sizeof(*arbiter->ledger));
+	close(arbiter->ledger_fd);
+}
+
 int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang_ns)
 {
 	struct fgv_arbiter *arbiter = calloc(1, sizeof(*arbiter));
+	void *ledger;
 	int ret;
 
 	if (!arbiter)
@@ -324,9 +336,15 @@ int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang
 	pthread_mutex_init(&arbiter->lock, NULL);
 	LIST_INIT(&arbiter->seats);
 	TAILQ_INIT(&arbiter->waiting);
+	arbiter->ledger_fd = fgv_memory_create("fairgv-ledger", sizeof(*arbiter->ledger), &ledger);
+	if (arbiter->ledger_fd < 0) {
+		ret = arbiter->ledger_fd;
+		goto free_arbiter;
+	}
+	arbiter->ledger = ledger;
 	ret = fgv_bells_init(&arbiter->bells);
 	if (ret)
-		goto free_arbiter;
+		goto close_ledger;
 	ret = fgv_bells_start(&arbiter->bells, serve, arbiter);
 	if (ret)
 		goto close_bells;
@@ -334,6 +352,8 @@ int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang
 	return 0;
 close_bells:
 	fgv_bells_fini(&arbiter->bells);
+close_ledger:
+	close_ledger(arbiter);
 free_arbiter:
 	pthread_mutex_destroy(&arbiter->lock);
 	free(arbiter);
@@ -349,12 +369,39 @@ void fgv_arbiter_destroy(struct fgv_arbiter *arbiter)
 	pthread_mutex_unlock(&arbiter->lock);
 	fgv_bells_join(&arbiter->bells);
 	fgv_bells_fini(&arbiter->bells);
+	close_ledger(arbiter);
 	pthread_mutex_destroy(&arbiter->lock);
 	free(arbiter);
 }
 
+/* The lowest free page, so that few have to be looked at. */
+static int take_page(struct fgv_arbiter *arbiter, uint32_t *number)
+{
+	for (uint32_t i = 0; i < SOFTGPU_LEDGER_PAGES; i++) {
+		if (arbiter->is_taken[i])
+			continue;
+		arbiter->is_taken[i] = true;
+		*number = i;
+		if (i >= arbiter->ledger->bound)
+			__atomic_store_n(&arbiter->ledger->bound, i + 1, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	return -EUSERS;
+}
+
+static void give_page(struct fgv_arbiter_seat *seat)
+{
+	struct fgv_arbiter *arbiter = seat->arbiter;
+
+	if (seat->number == SOFTGPU_LEDGER_PAGES)
+		return;
+	__atomic_store_n(&arbiter->ledger->pages[seat->number].used_bytes, 0, __ATOMIC_SEQ_CST);
+	arbiter->is_taken[seat->number] = false;
+}
+
 static void close_seat(struct fgv_arbiter_seat *seat)
 {
+	give_page(seat);
 	if (seat->arbiter_fd >= 0)
 		close(seat->arbiter_fd);
 	if (seat->bell_fd >= 0)
@@ -374,6 +421,7 @@ static int open_seat(struct fgv_arbiter_seat *seat)
 	if (seat->page_fd < 0)
 		return seat->page_fd;
 	seat->page = memory;
+	seat->page->number = seat->number;
 	seat->bell_fd = fgv_doorbell_create();
 	if (seat->bell_fd < 0)
 		return seat->bell_fd;
@@ -393,8 +441,11 @@ int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **ou
 		return -ENOMEM;
 	seat->arbiter = arbiter;
 	seat->page_fd = seat->bell_fd = seat->arbiter_fd = -1;
+	seat->number = SOFTGPU_LEDGER_PAGES;
 	pthread_mutex_lock(&arbiter->lock);
-	ret = open_seat(seat);
+	ret = take_page(arbiter, &seat->number);
+	if (!ret)
+		ret = open_seat(seat);
 	if (!ret)
 		LIST_INSERT_HEAD(&arbiter->seats, seat, link);
 	pthread_mutex_unlock(&arbiter->lock);
@@ -405,6 +456,7 @@ int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **ou
 	fds[FGV_SEAT_PAGE] = seat->page_fd;
 	fds[FGV_SEAT_BELL] = seat->bell_fd;
 	fds[FGV_SEAT_ARBITER] = seat->arbiter_fd;
+	fds[FGV_SEAT_LEDGER] = arbiter->ledger_fd;
 	*out = seat;
 	return 0;
 }

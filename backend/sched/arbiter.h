@@ -31,6 +31,7 @@ enum fgv_seat_fd {
 	FGV_SEAT_PAGE,	  /* struct softgpu_seat */
 	FGV_SEAT_BELL,	  /* wakes the process */
 	FGV_SEAT_ARBITER, /* wakes the arbiter */
+	FGV_SEAT_LEDGER,  /* struct softgpu_ledger; closed when its own page is mapped */
 	FGV_SEAT_FDS
 };
 
@@ -39,7 +40,8 @@ int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang
 /* No seat is left. NULL is allowed. */
 void fgv_arbiter_destroy(struct fgv_arbiter *arbiter);
 
-/* A seat for a process to come. @fds stay the seat's, and are good until it has started. */
+/* A seat for a process to come; -EUSERS where there are too many. @fds stay the seat's, and are
+ * good until it has started. */
 int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **out,
 		       int fds[FGV_SEAT_FDS]);
 /* The process that got it. */

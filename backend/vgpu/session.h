@@ -52,6 +52,7 @@ struct fgv_limit {
 
 struct fgv_session {
 	struct fgv_prepare prepare;
+	struct softgpu_purse purse; /* of the soft device's memory */
 	int seat_fds[FGV_SEAT_FDS]; /* at the soft device's engine; -1 where it is CUDA */
 	struct fgv_setup setup;
 	struct fgv_sandbox sandbox;

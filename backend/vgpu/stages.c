@@ -115,12 +115,36 @@ void fgv_stage_gate_fini(struct fgv_session *session)
 	fgv_kernels_fini(&session->kernels);
 }
 
+/* Its own page to write, all to read; by the descriptor, which is closed, more would be possible.
+ */
+static int map_ledger(struct fgv_session *session)
+{
+	struct softgpu_purse *purse = &session->purse;
+	int fd = session->seat_fds[FGV_SEAT_LEDGER];
+	uint32_t number = session->seat->number;
+	void *own, *all = MAP_FAILED;
+
+	if (number >= SOFTGPU_LEDGER_PAGES) {
+		errno = EINVAL;
+		return -1;
+	}
+	own = mmap(NULL, sizeof(*purse->own), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)(offsetof(struct softgpu_ledger, pages) + number * sizeof(*purse->own)));
+	if (own != MAP_FAILED)
+		all = mmap(NULL, sizeof(*purse->ledger), PROT_READ, MAP_SHARED, fd, 0);
+	purse->own = own == MAP_FAILED ? NULL : own;
+	purse->ledger = all == MAP_FAILED ? NULL : all;
+	close(fd);
+	session->seat_fds[FGV_SEAT_LEDGER] = -1;
+	return purse->ledger ? 0 : -1;
+}
+
 CUresult fgv_stage_soft_device_init(struct fgv_session *session)
 {
 	if (!session->prepare.soft)
 		return CUDA_SUCCESS;
 	session->seat = map_shared(session->seat_fds[FGV_SEAT_PAGE], sizeof(*session->seat));
-	if (!session->seat)
+	if (!session->seat || map_ledger(session))
 		return fgv_stage_failed(session, CUDA_ERROR_OPERATING_SYSTEM, "the soft device",
 					-errno);
 	return CUDA_SUCCESS;
@@ -130,6 +154,10 @@ void fgv_stage_soft_device_fini(struct fgv_session *session)
 {
 	if (session->seat)
 		munmap(session->seat, sizeof(*session->seat));
+	if (session->purse.own)
+		munmap(session->purse.own, sizeof(*session->purse.own));
+	if (session->purse.ledger)
+		munmap((void *)session->purse.ledger, sizeof(*session->purse.ledger));
 }
 
 CUresult fgv_stage_gpu_init(struct fgv_session *session)
@@ -148,6 +176,7 @@ CUresult fgv_stage_gpu_init(struct fgv_session *session)
 				.bell_fd = session->seat_fds[FGV_SEAT_BELL],
 				.arbiter_fd = session->seat_fds[FGV_SEAT_ARBITER],
 			},
+		.soft_purse = session->purse,
 		.why = why,
 		.why_len = sizeof(why),
 	};

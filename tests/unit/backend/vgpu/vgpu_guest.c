@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "common/util.h"
 #include "shmring/park.h"
+#include "softgpu/ledger.h"
 #include "softgpu/seat.h"
 
 #define WINDOW_LEN (16ull << 20)
@@ -35,12 +36,17 @@ static int shared_memory(size_t len)
 static void make_seat(struct vgpu *vgpu)
 {
 	const struct softgpu_seat seat = {.state = SOFTGPU_SEAT_IDLE};
+	static const struct softgpu_ledger ledger = {.bound = 1};
 
 	vgpu->seat_fds[FGV_SEAT_PAGE] = shared_memory(sizeof(seat));
 	ck_assert_int_eq(pwrite(vgpu->seat_fds[FGV_SEAT_PAGE], &seat, sizeof(seat), 0),
 			 sizeof(seat));
 	vgpu->seat_fds[FGV_SEAT_BELL] = fgv_doorbell_create();
 	vgpu->seat_fds[FGV_SEAT_ARBITER] = fgv_doorbell_create();
+	vgpu->seat_fds[FGV_SEAT_LEDGER] = shared_memory(sizeof(ledger));
+	ck_assert_int_eq(
+		pwrite(vgpu->seat_fds[FGV_SEAT_LEDGER], &ledger.bound, sizeof(ledger.bound), 0),
+		sizeof(ledger.bound));
 }
 
 static void make_accounts(struct vgpu *vgpu)
