@@ -496,9 +496,10 @@ static uint64_t deadline_ns(void)
 		fgv_earlier_ns(fgv_warm_deadline_ns(&backend.warm),
 			       fgv_earlier_ns(fgv_sessions_deadline_ns(&backend.sessions),
 					      fgv_memwatch_deadline_ns(&backend.memwatch)));
+	uint64_t page_ns = fgv_sessions_page_deadline_ns(&backend.sessions);
 
 	return fgv_earlier_ns(fgv_earlier_ns(doors_ns, admin_ns),
-			      fgv_earlier_ns(qmp_ns, process_ns));
+			      fgv_earlier_ns(qmp_ns, fgv_earlier_ns(process_ns, page_ns)));
 }
 
 static void serve(void)
@@ -514,6 +515,7 @@ static void serve(void)
 		fgv_admin_tick(&backend.observers);
 		fgv_warm_tick(&backend.warm);
 		fgv_sessions_tick(&backend.sessions);
+		fgv_sessions_page_tick(&backend.sessions);
 		fgv_memwatch_tick(&backend.memwatch);
 	}
 }

@@ -35,6 +35,7 @@ struct fgv_sessions {
 	LIST_HEAD(, fgv_session) list;
 	uint32_t count;
 	uint32_t last_number; /* of the session that was started last */
+	uint64_t page_ns; /* when memory of GPUs is looked at next; 0: it never was */
 	struct fgv_rate_users starts;
 	uint32_t lacks;	    /* FGV_LACKS_* that are in the log */
 	uint32_t hold_told; /* bits of the devices of which the log says how kernels are held */
@@ -121,6 +122,15 @@ void fgv_session_thaw(struct fgv_session *session);
 /* Whether it was told to have it leave. */
 bool fgv_session_is_to_freeze(const struct fgv_session *session);
 enum fgv_frozen fgv_session_frozen(const struct fgv_session *session);
+
+/*
+ * Has sessions take turns at the memory of GPUs that are over-committed
+ * (docs/design/0028-movable.md); when that is next due (fgv_now_ns()), 0: not at all.
+ */
+void fgv_sessions_page_tick(struct fgv_sessions *sessions);
+uint64_t fgv_sessions_page_deadline_ns(const struct fgv_sessions *sessions);
+/* Whether memory of @session was told to be out until it is its turn. */
+bool fgv_session_is_out(const struct fgv_session *session);
 
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);

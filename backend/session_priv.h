@@ -13,6 +13,18 @@
 
 #define LABEL_LEN (2 * FGV_NAME_MAX + 64)
 
+/* Of a part whose GPU is over-committed (session_page.c). Times are of fgv_now_ns(). */
+struct fgv_paging {
+	bool is_out;	    /* its memory was told to be out */
+	bool is_alone;	    /* nobody is left that could make room for it */
+	uint64_t told_ns;   /* when it was told to be out, or in */
+	uint64_t in_ns;	    /* since when all of it is in; 0: it is not */
+	uint64_t asks_ns;   /* since when it asks for something; 0: it does not */
+	uint64_t used_ns;   /* of the GPU, when it was looked at last */
+	uint64_t active_ns; /* when it last was seen to use the GPU, or to wait for it */
+	uint64_t out_ns;    /* how long it took to go out, the last time */
+};
+
 /* What it has of one GPU. */
 struct fgv_part {
 	const struct fgv_share *share;
@@ -20,6 +32,7 @@ struct fgv_part {
 	struct fgv_gpusched_session *copying[FGV_COPY_ENGINES]; /* or NULL */
 	uint64_t need_bytes; /* of its program, which it has from the beginning; 0: unknown */
 	struct fgv_place_task task; /* what it takes there, in the books */
+	struct fgv_paging paging;
 };
 
 struct fgv_session {
@@ -91,6 +104,8 @@ int fgv_session_prioritize_parts(struct fgv_session *session, uint32_t priority)
 void fgv_session_detach_parts(struct fgv_session *session, struct fgv_gpusched_stats *use);
 /* Its process, which from now on may be killed for what it does with them. */
 void fgv_session_start_parts(struct fgv_session *session);
+/* Before its process starts: whether it may wait for memory of its GPUs. */
+void fgv_session_page(struct fgv_session *session);
 /* Where it has kernels that are held, these are let go. */
 void fgv_session_release_parts(struct fgv_session *session);
 /* What the engines that compute have done for it, together. */

@@ -256,6 +256,7 @@ static int start(const struct fgv_sessions *sessions, struct fgv_session *sessio
 	if (ret)
 		return ret;
 	fgv_gpusched_session_guest(session->parts[0].sched, &owner);
+	fgv_session_page(session);
 	ret = fgv_session_prioritize_parts(session, client->priority);
 	if (!ret)
 		ret = find_process(sessions, session, client, grants);

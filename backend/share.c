@@ -204,6 +204,7 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.no_memory = word(&entry->no_memory),
 		.away_bytes = word(&entry->away_bytes),
 		.frozen = word(&entry->frozen),
+		.asks = word(&entry->asks),
 	};
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		now->stays_bytes[i] = word(&entry->stays_bytes[i]);
@@ -258,6 +259,7 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->no_memory, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->away_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->frozen, FGV_FROZEN_NOT, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->asks, FGV_ASKS_NOTHING, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		__atomic_store_n(&entry->stays_bytes[i], 0, __ATOMIC_RELAXED);
 }
@@ -278,6 +280,29 @@ void fgv_share_set_taken(struct fgv_share *share, uint64_t taken)
 void fgv_share_set_frozen(struct fgv_share *share, uint64_t frozen)
 {
 	__atomic_store_n(&share->allowance->frozen, frozen, __ATOMIC_SEQ_CST);
+}
+
+static void set_bit(uint64_t *word, unsigned bit, bool is_set)
+{
+	uint64_t mask = UINT64_C(1) << bit;
+
+	__atomic_store_n(word, is_set ? *word | mask : *word & ~mask, __ATOMIC_SEQ_CST);
+}
+
+/* As fgv_share_set_frozen(). */
+void fgv_share_set_out(struct fgv_share *share, unsigned account, bool is_out)
+{
+	set_bit(&share->allowance->out, account, is_out);
+}
+
+void fgv_share_set_alone(struct fgv_share *share, unsigned account, bool is_alone)
+{
+	set_bit(&share->allowance->alone, account, is_alone);
+}
+
+void fgv_share_set_paged(struct fgv_share *share, bool is_paged)
+{
+	__atomic_store_n(&share->allowance->paged, is_paged, __ATOMIC_SEQ_CST);
 }
 
 /* Pairs with the acquire in fgv_quota_ending(). */

@@ -57,5 +57,10 @@ void fgv_share_set_taken(struct fgv_share *share, uint64_t taken);
 void fgv_share_set_ending(struct fgv_share *share, uint64_t ending);
 /* Likewise of those that are to be frozen, whose processes are to be woken then. */
 void fgv_share_set_frozen(struct fgv_share *share, uint64_t frozen);
+/* Likewise of those whose memory is to be out; and of those that nobody makes room for. */
+void fgv_share_set_out(struct fgv_share *share, unsigned account, bool is_out);
+void fgv_share_set_alone(struct fgv_share *share, unsigned account, bool is_alone);
+/* Whether the device is over-committed. */
+void fgv_share_set_paged(struct fgv_share *share, bool is_paged);
 
 #endif

@@ -232,6 +232,13 @@ enum fgv_frozen {
 	FGV_FROZEN_FAILED, /* it could not be frozen, and runs */
 };
 
+/* What a session waits for that others have of a device that is over-committed. */
+enum fgv_asks {
+	FGV_ASKS_NOTHING,
+	FGV_ASKS_TURN, /* its memory is out, and it has something to do */
+	FGV_ASKS_ROOM, /* what it does needs more memory than is free */
+};
+
 /* What can't leave the device. */
 enum fgv_stays {
 	FGV_STAYS_MODULES, /* their code and variables */
@@ -268,7 +275,8 @@ struct fgv_account {
 	uint64_t away_bytes;	     /* of memory_bytes, those that are not on the device */
 	uint64_t frozen;	     /* enum fgv_frozen */
 	uint64_t stays_bytes[FGV_STAYS]; /* of memory_bytes, those that can't leave the device */
-	uint8_t reserved[FGV_PAGE_BYTES - (20 + FGV_STAYS) * sizeof(uint64_t)];
+	uint64_t asks;			 /* enum fgv_asks */
+	uint8_t reserved[FGV_PAGE_BYTES - (21 + FGV_STAYS) * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 
@@ -297,6 +305,11 @@ struct fgv_allowance {
 	uint64_t taken;
 	/* A bit for each session that is to be frozen; behind a change of it a bell is rung. */
 	uint64_t frozen;
+	/* The same for those whose memory is to be out until it is their turn to have it in. */
+	uint64_t out;
+	/* A bit for each session that nobody makes room for: what it has no room for fails. */
+	uint64_t alone;
+	uint64_t paged; /* 1: the device is over-committed, so memory may be waited for */
 };
 
 #endif

@@ -253,6 +253,10 @@ void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account 
 	vm->gone.away_bytes = 0;
 	memset(vm->gone.stays_bytes, 0, sizeof(vm->gone.stays_bytes));
 	fgv_vm_set_frozen(vm, account, false);
+	for (unsigned i = 0; i < vm->share_count; i++) {
+		fgv_share_set_out(&vm->shares[i], account, false);
+		fgv_share_set_alone(&vm->shares[i], account, false);
+	}
 	store_taken(vm, vm->taken & ~(UINT64_C(1) << account));
 	store_ending(vm, vm->ending & ~(UINT64_C(1) << account));
 }

@@ -57,6 +57,12 @@ static int print_session(const json_t *session)
 	return 0;
 }
 
+/* Thawed, and others have their turn at the GPU's memory. */
+static bool is_out(const char *state, const char *there)
+{
+	return !strcmp(state, "out") && !strcmp(there, "running");
+}
+
 /* Whether none of @sessions is on its way any more; and whether any has failed. */
 static bool have_arrived(const json_t *sessions, const char *there, bool *failed)
 {
@@ -69,7 +75,7 @@ static bool have_arrived(const json_t *sessions, const char *there, bool *failed
 
 		if (state && !strcmp(state, "failed"))
 			*failed = true;
-		else if (state && strcmp(state, there) != 0)
+		else if (state && strcmp(state, there) != 0 && !is_out(state, there))
 			return false;
 	}
 	return true;

@@ -12,9 +12,11 @@ struct chosen {
 	const struct fgv_vm *vm;
 };
 
-const char *fgv_admin_frozen_name(enum fgv_frozen frozen)
+const char *fgv_admin_frozen_name(const struct fgv_session *session)
 {
-	switch (frozen) {
+	if (!fgv_session_is_to_freeze(session) && fgv_session_is_out(session))
+		return "out";
+	switch (fgv_session_frozen(session)) {
 	case FGV_FROZEN_GOING:
 		return "freezing";
 	case FGV_FROZEN:
@@ -69,7 +71,7 @@ static struct fgv_session *next(const struct fgv_sessions *sessions, const struc
 static const char *state_of(const struct fgv_session *session)
 {
 	enum fgv_frozen frozen = fgv_session_frozen(session);
-	const char *name = fgv_admin_frozen_name(frozen);
+	const char *name = fgv_admin_frozen_name(session);
 
 	if (name)
 		return name;

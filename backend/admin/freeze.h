@@ -5,7 +5,8 @@
  *	{"sessions": [{"session": 7, "vm": "vm1", "state": "frozen", "memory_bytes": ...,
  *		"away_bytes": ..., "stays": {"modules": ..., "arrays": ..., "mapped": ...}}]}
  *
- * States are "freezing", "frozen", "thawing", "failed" and "running".
+ * States are "freezing", "frozen", "thawing", "failed" and "running"; and "out", which is running but
+ * for the memory, for which others have their turn.
  *
  * Threads: the daemon's main one.
  */
@@ -18,8 +19,8 @@
 #include "backend/session.h"
 #include "backend/vms.h"
 
-/* NULL: it runs, and nothing of it was frozen. */
-const char *fgv_admin_frozen_name(enum fgv_frozen frozen);
+/* NULL: it runs, and all of its memory is where it is used. */
+const char *fgv_admin_frozen_name(const struct fgv_session *session);
 
 /* The reply; or NULL, with @why. Where one of several can't be frozen, none is that was not. */
 json_t *fgv_admin_freeze(const struct fgv_sessions *sessions, struct fgv_vms *vms,

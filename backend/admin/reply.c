@@ -174,7 +174,7 @@ static int add_copying(json_t *object, const struct fgv_share *share)
 static const char *state_name(const struct fgv_session *session,
 			      const struct fgv_gpusched_stats *stats)
 {
-	const char *name = fgv_admin_frozen_name(fgv_session_frozen(session));
+	const char *name = fgv_admin_frozen_name(session);
 
 	if (name)
 		return name;

@@ -438,12 +438,89 @@ void fgv_config_free_vm(struct fgv_config_vm *copy)
 	*copy = (struct fgv_config_vm){0};
 }
 
+bool fgv_config_pages(const struct fgv_config *config)
+{
+	return config->overcommit && config->overcommit != FGV_CONFIG_NO_LIMIT;
+}
+
+/* Memory of @bytes that VMs may be given, and what of that is for those whose memory stays. */
+static uint64_t may_give(const struct fgv_config *config, uint64_t bytes)
+{
+	if (!fgv_config_pages(config))
+		return bytes;
+	return bytes / FGV_CONFIG_FACTOR_ONE * config->overcommit;
+}
+
+/* What VMs whose memory may move have of their GPUs, @bytes each at most, together. */
+static uint64_t movable_bytes(const struct fgv_config *config, uint64_t bytes)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < config->vm_count; i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		for (size_t device = 0; vm->movable && device < FGV_GPU_DEVICES_MAX; device++) {
+			if (fgv_config_uses(vm, device))
+				sum += fgv_min_u64(vm->memory_bytes, bytes);
+		}
+	}
+	return sum;
+}
+
+/* All that may be out at a time: all but one, and the one that comes in. */
+static int check_host_memory(const struct fgv_config *config, uint64_t bytes, char *why,
+			     size_t why_len)
+{
+	struct fgv_config_reader reader = {NULL, config->file, why, why_len};
+	const config_setting_t *top = config_root_setting(config->parsed);
+	uint64_t movable = movable_bytes(config, bytes);
+
+	if (!fgv_config_pages(config) || movable <= config->frozen_memory_bytes)
+		return 0;
+	fgv_config_values_refuse(&reader, config_setting_get_member(top, "overcommit"),
+				 "overcommit",
+				 "VMs with movable = true are given %llu MiB together, and "
+				 "frozen_memory sets %llu MiB "
+				 "of the host aside for what is not on a GPU",
+				 (unsigned long long)(movable >> 20),
+				 (unsigned long long)(config->frozen_memory_bytes >> 20));
+	return -ENOMEM;
+}
+
+/* With a factor: memory that stays can't be moved out of anybody's way. */
+static int check_fixed(const struct fgv_config *config, size_t device, uint64_t bytes, char *why,
+		       size_t why_len)
+{
+	struct fgv_config_reader reader = {NULL, config->file, why, why_len};
+	uint64_t fixed = 0;
+
+	for (size_t i = 0; i < config->vm_count && fgv_config_pages(config); i++) {
+		const struct fgv_config_vm *vm = &config->vms[i];
+
+		if (!fgv_config_uses(vm, device) || vm->movable ||
+		    vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
+			continue;
+		fixed += vm->memory_bytes;
+		if (fixed <= bytes)
+			continue;
+		fgv_config_values_refuse(&reader, config_setting_get_member(vm->place, "memory"),
+					 "memory",
+					 "the VMs of GPU %zu without movable = true are given %llu "
+					 "MiB together, and "
+					 "it has %llu",
+					 device, (unsigned long long)(fixed >> 20),
+					 (unsigned long long)(bytes >> 20));
+		return -ENOMEM;
+	}
+	return check_host_memory(config, bytes, why, why_len);
+}
+
 int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint64_t bytes,
 			    char *why, size_t why_len)
 {
 	struct fgv_config_reader reader = {NULL, config->file, why, why_len};
 	const config_setting_t *place = NULL;
-	uint64_t given = 0;
+	uint64_t given = 0, most = may_give(config, bytes);
 
 	why[0] = '\0';
 	for (size_t i = 0; i < config->vm_count; i++) {
@@ -452,17 +529,19 @@ int fgv_config_check_memory(const struct fgv_config *config, size_t device, uint
 		if (!fgv_config_uses(vm, device) || vm->memory_bytes == FGV_CONFIG_NO_LIMIT)
 			continue;
 		given += vm->memory_bytes;
-		if (given > bytes && !place)
+		if (given > most && !place)
 			place = config_setting_get_member(vm->place, "memory");
 	}
 	if (!place)
-		return 0;
+		return check_fixed(config, device, bytes, why, why_len);
 	fgv_config_values_refuse(
 		&reader, place, "memory",
 		"the VMs of GPU %zu are given %llu MiB together, and it has %llu%s", device,
 		(unsigned long long)(given >> 20), (unsigned long long)(bytes >> 20),
-		config->overcommit ? "" : "; \"overcommit = true;\" allows that");
-	return config->overcommit ? 0 : -ENOMEM;
+		fgv_config_pages(config) ? ", not so many times as key overcommit says"
+		: config->overcommit	 ? ""
+					 : "; \"overcommit = true;\" allows that");
+	return config->overcommit == FGV_CONFIG_NO_LIMIT ? 0 : -ENOMEM;
 }
 
 int fgv_config_refuse(const struct fgv_config *config, const char *key, char *why, size_t why_len,

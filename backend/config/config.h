@@ -23,6 +23,8 @@ struct config_setting_t;
 
 #define FGV_CONFIG_NO_LIMIT UINT64_MAX
 
+#define FGV_CONFIG_FACTOR_ONE 1000 /* in a value of FGV_CONFIG_FACTOR: 1 */
+
 /* In a value of FGV_CONFIG_SMS: the rest of it is a part of FGV_SCHED_WHOLE, not a number. */
 #define FGV_CONFIG_PART (1ull << 32)
 
@@ -118,7 +120,12 @@ struct fgv_config {
 	uint64_t interactive_calls;
 	uint64_t interactive_window_ns;
 	bool context_memory; /* sessions are charged for their contexts */
-	bool overcommit;     /* VMs may be given more of a GPU's memory than it has */
+	/*
+	 * How much of a GPU's memory VMs may be given, in FGV_CONFIG_FACTOR_ONE parts of what it has; 0:
+	 * not more than that; FGV_CONFIG_NO_LIMIT: any, and what does not fit fails.
+	 */
+	uint64_t overcommit;
+	uint64_t swap_share; /* of the time, for moving memory in and out, in parts of FGV_SCHED_WHOLE */
 	uint64_t frozen_memory_bytes; /* of the host, for frozen sessions */
 	uint64_t soft_memory_bytes;
 	uint64_t window_bytes;
@@ -147,6 +154,7 @@ enum fgv_config_type {
 	FGV_CONFIG_SHARE,    /* a part of FGV_SCHED_WHOLE: a string as "12.5%" */
 	FGV_CONFIG_SMS,	     /* a number of multiprocessors, or a share: FGV_CONFIG_PART */
 	FGV_CONFIG_SWITCH,
+	FGV_CONFIG_FACTOR, /* a switch, or a number from 1 on: in FGV_CONFIG_FACTOR_ONE parts */
 	FGV_CONFIG_POLICY,
 	FGV_CONFIG_PLACE,
 	FGV_CONFIG_CONTEXT,
@@ -242,6 +250,9 @@ void fgv_config_free_vm(struct fgv_config_vm *copy);
  */
 int fgv_config_check_devices(const struct fgv_config *config, size_t devices, char *why,
 			     size_t why_len);
+
+/* Whether memory of its GPUs is moved out and in as VMs take turns: key overcommit is a number. */
+bool fgv_config_pages(const struct fgv_config *config);
 
 /*
  * Whether GPU @device, with memory of @bytes, has what the VMs that use it are given together; VMs

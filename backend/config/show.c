@@ -59,6 +59,14 @@ static void show_number(FILE *out, const struct fgv_config_key *key, uint64_t nu
 	fputs(text, out);
 }
 
+static void show_factor(FILE *out, uint64_t factor)
+{
+	if (factor == FGV_CONFIG_NO_LIMIT || !factor)
+		fputs(factor ? "true" : "false", out);
+	else
+		fprintf(out, "%.3f", (double)factor / FGV_CONFIG_FACTOR_ONE);
+}
+
 /* The two words of a key that says yes or no. */
 static const char *word(enum fgv_config_type type, bool value)
 {
@@ -104,6 +112,9 @@ static void show(FILE *out, const struct fgv_config_key *key, const void *value)
 	case FGV_CONFIG_SHARE:
 	case FGV_CONFIG_SMS:
 		show_number(out, key, *(const uint64_t *)value);
+		break;
+	case FGV_CONFIG_FACTOR:
+		show_factor(out, *(const uint64_t *)value);
 		break;
 	case FGV_CONFIG_SWITCH:
 	case FGV_CONFIG_AUTO:
@@ -204,6 +215,7 @@ bool fgv_config_is_same(const struct fgv_config_key *key, const void *a, const v
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_SHARE:
 	case FGV_CONFIG_SMS:
+	case FGV_CONFIG_FACTOR:
 		return *(const uint64_t *)x == *(const uint64_t *)y;
 	case FGV_CONFIG_SWITCH:
 	case FGV_CONFIG_AUTO:

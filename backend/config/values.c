@@ -119,6 +119,28 @@ static int read_size(const struct fgv_config_reader *reader, const struct fgv_co
 	return ret;
 }
 
+static int read_factor(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
+		       const config_setting_t *setting, uint64_t *value)
+{
+	double factor = config_setting_get_float(setting);
+
+	if (config_setting_type(setting) == CONFIG_TYPE_BOOL) {
+		*value = config_setting_get_bool(setting) ? FGV_CONFIG_NO_LIMIT : 0;
+		return 0;
+	}
+	if (is_whole(setting))
+		factor = (double)config_setting_get_int64(setting);
+	else if (config_setting_type(setting) != CONFIG_TYPE_FLOAT)
+		return fgv_config_values_refuse(reader, setting, key->name,
+						"must be true, false, or a number as 1.5");
+	if (!(factor >= 1 && factor <= (double)(key->max / FGV_CONFIG_FACTOR_ONE)))
+		return fgv_config_values_refuse(
+			reader, setting, key->name, "must be from 1 to %llu",
+			(unsigned long long)(key->max / FGV_CONFIG_FACTOR_ONE));
+	*value = (uint64_t)(factor * FGV_CONFIG_FACTOR_ONE + 0.5);
+	return 0;
+}
+
 static int read_duration(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
 			 const config_setting_t *setting, uint64_t *value)
 {
@@ -444,6 +466,8 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 		return read_share(reader, key, setting, value);
 	case FGV_CONFIG_SMS:
 		return read_sms(reader, key, setting, value);
+	case FGV_CONFIG_FACTOR:
+		return read_factor(reader, key, setting, value);
 	case FGV_CONFIG_SWITCH:
 		return read_switch(reader, key, setting, value);
 	case FGV_CONFIG_POLICY:
@@ -497,6 +521,7 @@ int fgv_config_values_default(const struct fgv_config_key *key, void *value)
 	case FGV_CONFIG_TIMEOUT:
 	case FGV_CONFIG_SHARE:
 	case FGV_CONFIG_SMS:
+	case FGV_CONFIG_FACTOR:
 		*(uint64_t *)value = key->standard;
 		return 0;
 	case FGV_CONFIG_SWITCH:

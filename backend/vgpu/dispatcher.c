@@ -176,7 +176,7 @@ static CUresult touch_all(struct fgv_session *session, const struct fgv_request 
 {
 	if (!is_work(request) || says_what_it_uses(request->op))
 		return CUDA_SUCCESS;
-	return fgv_pieces_touch_all(&session->pieces);
+	return fgv_freezer_touch(session, 0, UINT64_MAX);
 }
 
 /* As fgv_dispatch(). */
@@ -484,6 +484,8 @@ static int run_room(struct fgv_session *session)
 		free(entry);
 	}
 	session->room.is_last = false;
+	if (!session->room.count && session->freezer.state == FGV_FREEZER_RUNNING)
+		fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 	return err < 0 ? err : tried;
 }
 
@@ -697,7 +699,7 @@ static int park(struct fgv_session *session, uint64_t waited_ns)
 	if (takes && session->room.count)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);
 	limit_ns = fgv_min_u64(limit_ns, fgv_freezer_limit_ns(session));
-	if (takes && !fgv_held_is_full(&session->held))
+	if ((takes && !fgv_held_is_full(&session->held)) || fgv_freezer_listens(session))
 		fgv_park_announce(&head->host_parked);
 	fgv_engines_announce_sleep(session);
 	err = look_again(session, completion_fd);

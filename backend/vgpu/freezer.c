@@ -13,13 +13,70 @@
 #define LOOK_NS (100 * FGV_NS_PER_US)
 
 /* A GPU without room for what comes in is asked again after this time. */
-#define RETRY_NS (20 * FGV_NS_PER_MS)
+#define RETRY_NS (5 * FGV_NS_PER_MS)
 
+static bool is_mine(const struct fgv_session *session, const uint64_t *bits)
+{
+	return __atomic_load_n(bits, __ATOMIC_SEQ_CST) >> session->setup.account & 1;
+}
+
+/* By the administrator, or since others have their turn. */
 static bool is_wanted(const struct fgv_session *session)
 {
-	uint64_t frozen = __atomic_load_n(&session->allowance->frozen, __ATOMIC_SEQ_CST);
+	const struct fgv_allowance *allowance = session->allowance;
 
-	return frozen & UINT64_C(1) << session->setup.account;
+	return is_mine(session, &allowance->frozen) || is_mine(session, &allowance->out);
+}
+
+/* --- Over-commitment ------------------------------------------------------------- */
+
+bool fgv_freezer_may_wait(const struct fgv_session *session)
+{
+	const struct fgv_allowance *allowance = session->allowance;
+
+	return __atomic_load_n(&allowance->paged, __ATOMIC_RELAXED) &&
+	       !is_mine(session, &allowance->alone);
+}
+
+void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks)
+{
+	__atomic_store_n(&session->account->asks, asks, __ATOMIC_RELEASE);
+}
+
+static bool asks(const struct fgv_session *session)
+{
+	return __atomic_load_n(&session->account->asks, __ATOMIC_RELAXED) != FGV_ASKS_NOTHING;
+}
+
+CUresult fgv_freezer_touch(struct fgv_session *session, uint64_t address, uint64_t bytes)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	CUresult status = fgv_pieces_touch(&session->pieces, address, bytes);
+
+	if (status != CUDA_ERROR_OUT_OF_MEMORY)
+		return status;
+	if (freezer->gives_up || !fgv_freezer_may_wait(session)) {
+		freezer->gives_up = false;
+		return status;
+	}
+	freezer->state = FGV_FREEZER_SHORT;
+	freezer->short_address = address;
+	freezer->short_bytes = bytes;
+	freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+	fgv_freezer_ask(session, FGV_ASKS_ROOM);
+	return FGV_CLOSED;
+}
+
+bool fgv_freezer_listens(const struct fgv_session *session)
+{
+	return session->freezer.state == FGV_FREEZER_FROZEN && !asks(session);
+}
+
+/* Whether there is anything that it would do if its memory were in. */
+static bool has_work(const struct fgv_session *session)
+{
+	return fgv_held_first(&session->held) || fgv_stall_is_used(&session->stall) ||
+	       session->room.count || fgv_lanes_any_ordered(session->lanes);
 }
 
 bool fgv_freezer_lets_in(const struct fgv_session *session)
@@ -42,7 +99,10 @@ bool fgv_freezer_has_news(const struct fgv_session *session)
 	case FGV_FREEZER_RUNNING:
 		return is_wanted(session) != freezer->has_failed;
 	case FGV_FREEZER_FROZEN:
-		return !is_wanted(session) && !freezer->retry_ns;
+		return (!is_wanted(session) && !freezer->retry_ns) ||
+		       (!asks(session) && has_work(session));
+	case FGV_FREEZER_SHORT:
+		return is_wanted(session);
 	default:
 		return false;
 	}
@@ -57,6 +117,7 @@ uint64_t fgv_freezer_limit_ns(const struct fgv_session *session)
 		return UINT64_MAX;
 	case FGV_FREEZER_FROZEN:
 		return freezer->retry_ns ? RETRY_NS : UINT64_MAX;
+	case FGV_FREEZER_SHORT:
 	case FGV_FREEZER_COMING:
 		return freezer->retry_ns ? RETRY_NS : LOOK_NS;
 	default:
@@ -209,6 +270,7 @@ static int go_to(struct fgv_session *session, enum fgv_freezer_state state)
 static int run_on(struct fgv_session *session, enum fgv_frozen frozen)
 {
 	fgv_freezer_fini(session);
+	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 	say(session, frozen);
 	return go_to(session, FGV_FREEZER_RUNNING);
 }
@@ -223,6 +285,7 @@ static int fail(struct fgv_session *session, const char *why)
 
 static int begin_draining(struct fgv_session *session)
 {
+	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 	fgv_batch_flush(session);
 	say(session, FGV_FROZEN_GOING);
 	return go_to(session, FGV_FREEZER_DRAINING);
@@ -349,6 +412,8 @@ static int thaw(struct fgv_session *session)
 	struct fgv_freezer *freezer = &session->freezer;
 	uint64_t now_ns = fgv_now_ns();
 
+	if (!asks(session) && has_work(session))
+		fgv_freezer_ask(session, FGV_ASKS_TURN);
 	if (is_wanted(session))
 		freezer->retry_ns = 0;
 	if (is_wanted(session) || now_ns < freezer->retry_ns)
@@ -377,8 +442,10 @@ static int move_in(struct fgv_session *session)
 	unsigned moved;
 	CUresult status;
 
-	if (is_wanted(session))
+	if (is_wanted(session)) {
+		fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 		return fgv_haul_settle(freezer->haul) ? begin_leaving(session) : 0;
+	}
 	if (freezer->retry_ns && fgv_now_ns() < freezer->retry_ns)
 		return 0;
 	freezer->retry_ns = 0;
@@ -389,8 +456,31 @@ static int move_in(struct fgv_session *session)
 		return run_on(session, FGV_FROZEN_NOT);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY)
 		return give_up(session, status);
+	fgv_freezer_ask(session, FGV_ASKS_ROOM);
 	freezer->retry_ns = fgv_now_ns() + RETRY_NS;
 	return 0;
+}
+
+/* Its work waits for memory: others' is on its way out, or it was looked whether that can be. */
+static int find_room(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	CUresult status;
+
+	if (is_wanted(session)) {
+		freezer->retry_ns = 0;
+		return begin_draining(session);
+	}
+	if (fgv_now_ns() < freezer->retry_ns)
+		return 0;
+	status = fgv_pieces_touch(&session->pieces, freezer->short_address, freezer->short_bytes);
+	if (status == CUDA_ERROR_OUT_OF_MEMORY && fgv_freezer_may_wait(session)) {
+		freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+		return 0;
+	}
+	freezer->gives_up = status == CUDA_ERROR_OUT_OF_MEMORY;
+	freezer->retry_ns = 0;
+	return run_on(session, FGV_FROZEN_NOT);
 }
 
 int fgv_freezer_turn(struct fgv_session *session)
@@ -410,6 +500,8 @@ int fgv_freezer_turn(struct fgv_session *session)
 		return thaw(session);
 	case FGV_FREEZER_COMING:
 		return move_in(session);
+	case FGV_FREEZER_SHORT:
+		return find_room(session);
 	}
 	return 0;
 }

@@ -5,6 +5,10 @@
  *
  *	RUNNING -> DRAINING -> OUT -> LEAVING -> FROZEN -> COMING -> RUNNING
  *
+ * On a GPU that is over-committed memory goes out and comes in the same way, in turns. What needs
+ * memory that the GPU does not have then waits in SHORT until others' is out, and goes back to
+ * RUNNING, or to DRAINING if it is others' turn first.
+ *
  * What is wanted may change at any time. DRAINING and OUT then go back to RUNNING, as all is still
  * on the GPU; COMING goes to LEAVING, as the host still has all.
  *
@@ -15,6 +19,7 @@
 #ifndef FGV_VGPU_FREEZER_H
 #define FGV_VGPU_FREEZER_H
 
+#include "backend/shared.h"
 #include "backend/vgpu/haul.h"
 #include "backend/vgpu/pieces.h"
 
@@ -27,6 +32,7 @@ enum fgv_freezer_state {
 	FGV_FREEZER_LEAVING,
 	FGV_FREEZER_FROZEN,
 	FGV_FREEZER_COMING,
+	FGV_FREEZER_SHORT,
 };
 
 struct fgv_freezer {
@@ -36,10 +42,12 @@ struct fgv_freezer {
 	struct fgv_gpu_fence *fence;
 	uint8_t *store; /* what is not empty, in the order of addresses; NULL: nothing */
 	size_t store_bytes;
-	struct fgv_pieces_cursor at; /* of what is moved next */
-	uint64_t at_bytes;	     /* of the piece, those before */
-	size_t at_store;	     /* the piece's beginning */
-	uint64_t retry_ns;	     /* not before this; 0: at once */
+	struct fgv_pieces_cursor at;	     /* of what is moved next */
+	uint64_t at_bytes;		     /* of the piece, those before */
+	size_t at_store;		     /* the piece's beginning */
+	uint64_t retry_ns;		     /* not before this; 0: at once */
+	uint64_t short_address, short_bytes; /* what is to come in, while it is SHORT */
+	bool gives_up;			     /* what has no room fails now, once */
 };
 
 /* Its threads end, and what it keeps goes. The GPU uses none of it. */
@@ -47,6 +55,20 @@ void fgv_freezer_fini(struct fgv_session *session);
 
 /* Whether requests are taken. */
 bool fgv_freezer_lets_in(const struct fgv_session *session);
+
+/*
+ * As fgv_pieces_touch(), for work that has not begun. FGV_CLOSED: the GPU has no room yet, and the
+ * work is to be tried again when requests are taken again.
+ */
+CUresult fgv_freezer_touch(struct fgv_session *session, uint64_t address, uint64_t bytes);
+
+/* Whether others may make room for what the GPU has none for. */
+bool fgv_freezer_may_wait(const struct fgv_session *session);
+/* What the session waits for; on a GPU that is not over-committed nobody looks. */
+void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks);
+
+/* While requests are not taken: whether it wants to be told of the first that comes. */
+bool fgv_freezer_listens(const struct fgv_session *session);
 
 /* Once in each turn of the loop, before fgv_engines_turn(): how much has changed. */
 int fgv_freezer_turn(struct fgv_session *session);

@@ -90,7 +90,7 @@ static CUresult touch(struct fgv_session *session, uint64_t address, uint64_t by
 {
 	if (!session->pieces.missing)
 		return CUDA_SUCCESS;
-	return fgv_pieces_touch(&session->pieces, address, bytes);
+	return fgv_freezer_touch(session, address, bytes);
 }
 
 /* Allocates, where the VM has room for it wherever it will lie. */
@@ -148,6 +148,9 @@ CUresult fgv_do_mem_info(struct fgv_session *session, struct fgv_request *reques
 		return status;
 	/* What an ending session has can be had: a request for it waits (room.h). */
 	free_bytes = fgv_min_u64(free_bytes + fgv_quota_returning(&session->quota), total_bytes);
+	/* As can what others have of a GPU that is over-committed. */
+	if (fgv_freezer_may_wait(session))
+		free_bytes = total_bytes;
 	out->free = fgv_min_u64(free_bytes, fgv_quota_left(&session->quota));
 	out->total = fgv_min_u64(total_bytes, session->allowance->memory_bytes);
 	return CUDA_SUCCESS;

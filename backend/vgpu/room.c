@@ -10,6 +10,8 @@
 #include "common/util.h"
 
 #define WAIT_NS	 (FGV_ENDING_WAIT_MS * FGV_NS_PER_MS)
+/* So often what others may make room for on the GPU is tried again. */
+#define RETRY_NS (5 * FGV_NS_PER_MS)
 /* So long after a program has gone the daemon has seen it, unless the host is overloaded. */
 #define NOTICE_NS (10 * FGV_NS_PER_MS)
 
@@ -35,7 +37,11 @@ bool fgv_room_may_come(const struct fgv_session *session, uint64_t bytes, uint64
 	const struct fgv_quota *quota = &session->quota;
 	uint64_t ending = fgv_quota_ending(quota), waited_ns = fgv_now_ns() - since_ns;
 
-	if (session->room.is_last || waited_ns >= WAIT_NS)
+	if (session->room.is_last)
+		return false;
+	if (!bytes && fgv_freezer_may_wait(session))
+		return true;
+	if (waited_ns >= WAIT_NS)
 		return false;
 	/* Any of the others may be about to be marked. */
 	if (!ending && waited_ns < NOTICE_NS && fgv_quota_others(quota))
@@ -57,6 +63,8 @@ int fgv_room_add(struct fgv_session *session, const struct fgv_request *request,
 	entry->len = len;
 	memcpy(entry->message, message, len);
 	entry->message[len] = '\0';
+	if (since_ns && !bytes && fgv_freezer_may_wait(session))
+		fgv_freezer_ask(session, FGV_ASKS_ROOM);
 	STAILQ_INSERT_TAIL(&room->list, entry, link);
 	room->count++;
 	room->bytes += len;
@@ -73,6 +81,8 @@ static bool is_entry_due(const struct fgv_session *session, const struct fgv_roo
 		return false;
 	if (!fgv_room_may_come(session, entry->bytes, entry->since_ns))
 		return true;
+	if (!entry->bytes && fgv_freezer_may_wait(session))
+		return fgv_now_ns() >= session->room.tried_ns + RETRY_NS;
 	return entry->bytes && fgv_quota_would_fit(quota, entry->bytes, 0);
 }
 
@@ -102,5 +112,6 @@ void fgv_room_begin(struct fgv_session *session, struct fgv_room_list *taken)
 	STAILQ_CONCAT(taken, &room->list);
 	fgv_room_init(room);
 	room->is_last = is_last;
+	room->tried_ns = fgv_now_ns();
 	room->seen = fgv_quota_ending(&session->quota);
 }

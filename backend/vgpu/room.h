@@ -7,6 +7,9 @@
  * That a program has gone is seen by the daemon, which marks its session; the first look may
  * come before the mark, which is waited for a little too.
  *
+ * On a GPU that is over-committed a call that the GPU has no memory for waits until others' memory
+ * is out (freezer.h), or it is known that this does not help.
+ *
  * What waits is bounded: when there is no room for more, all of it is tried for the last time.
  *
  * Threads: the dispatcher's.
@@ -39,8 +42,9 @@ struct fgv_room {
 	uint32_t count;
 	uint32_t bytes;
 	uint32_t in_lane[FGV_LANES_MAX];
-	uint64_t seen; /* the sessions that were ending at the last try */
-	bool is_last;  /* nothing is waited for any more */
+	uint64_t seen;	   /* the sessions that were ending at the last try */
+	uint64_t tried_ns; /* when that was; fgv_now_ns() */
+	bool is_last;	   /* nothing is waited for any more */
 };
 
 void fgv_room_init(struct fgv_room *room);

@@ -653,6 +653,38 @@ START_TEST(memory_that_is_not_there)
 }
 END_TEST
 
+/* So many times what a GPU has, where the host has room for what is not on it. */
+START_TEST(memory_that_is_moved)
+{
+	static const struct {
+		const char *top, *keys, *said;
+	} tries[] = {
+		{"overcommit = 2; frozen_memory = \"6G\";", "movable = true;", ""},
+		{"overcommit = 1.25; frozen_memory = \"6G\";", "movable = true;",
+		 "overcommit says"},
+		{"overcommit = 2.0; frozen_memory = \"5G\";", "movable = true;", "frozen_memory"},
+		{"overcommit = 2.0; frozen_memory = \"6G\";", "", "without movable"},
+	};
+	char file[512];
+
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(tries); i++) {
+		snprintf(file, sizeof(file),
+			 "%s vms = ( { name = \"a\"; memory = \"3G\"; %s },\n"
+			 "{ name = \"b\"; memory = \"3G\"; %s } );",
+			 tries[i].top, tries[i].keys, tries[i].keys);
+		ck_assert_int_eq(fgv_config_parse(&config, file, "x.conf", why, sizeof(why)), 0);
+		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 4ull << 30, why, sizeof(why)),
+				 *tries[i].said ? -ENOMEM : 0);
+		ck_assert_msg(strstr(why, tries[i].said) && !*tries[i].said == !*why, "%s", why);
+		fgv_config_fini(&config);
+	}
+	ck_assert_int_lt(fgv_config_parse(&config, "overcommit = 0.5; vms = ();", "x.conf", why,
+					  sizeof(why)),
+			 0);
+	ck_assert_ptr_nonnull(strstr(why, "from 1 to 100"));
+}
+END_TEST
+
 START_TEST(sizes)
 {
 	char text[32];
@@ -726,6 +758,7 @@ START_TEST(man_page)
 		[FGV_CONFIG_DURATION] = "duration",
 		[FGV_CONFIG_TIMEOUT] = "duration",
 		[FGV_CONFIG_SWITCH] = "true or false",
+		[FGV_CONFIG_FACTOR] = "true, false or a number from 1 to 100",
 		[FGV_CONFIG_POLICY] = "string",
 		[FGV_CONFIG_PLACE] = "string",
 		[FGV_CONFIG_CONTEXT] = "string",
@@ -910,6 +943,7 @@ int main(void)
 	tcase_add_test(tcase, sizes);
 	tcase_add_test(tcase, default_texts);
 	tcase_add_test(tcase, memory_that_is_not_there);
+	tcase_add_test(tcase, memory_that_is_moved);
 	tcase_add_test(tcase, man_page);
 	tcase_add_test(tcase, man_page_has_no_other_keys);
 	tcase_add_test(tcase, man_page_of_changes);

@@ -6,11 +6,13 @@
 #include <check.h>
 #include <cuda.h>
 #include <sched.h>
+#include <stddef.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include "shmring/park.h"
+#include "softgpu/ledger.h"
 #include "tests/unit/backend/vgpu/vgpu_calls.h"
 
 #define MIB	  (1ull << 20)
@@ -199,6 +201,117 @@ START_TEST(freezing_can_be_withdrawn)
 }
 END_TEST
 
+/* --- Over-commitment -------------------------------------------------------------- */
+
+static void want_out(bool out)
+{
+	__atomic_store_n(&vgpu.allowance->out, out ? UINT64_C(1) << ACCOUNT : 0, __ATOMIC_RELEASE);
+	fgv_doorbell_ring(vgpu.grant_bell_fd);
+}
+
+static void await_asks(enum fgv_asks asks)
+{
+	while (word(&account()->asks) != asks) {
+		ck_assert(!vgpu_has_ended(&vgpu));
+		sched_yield();
+	}
+}
+
+/* Another process of the soft device has @bytes of its memory. */
+static void others_have(uint64_t bytes)
+{
+	const size_t at = offsetof(struct softgpu_ledger, pages[1].used_bytes);
+	const uint32_t bound = 2;
+
+	ck_assert_int_eq(pwrite(vgpu.seat_fds[FGV_SEAT_LEDGER], &bytes, sizeof(bytes), at),
+			 sizeof(bytes));
+	ck_assert_int_eq(pwrite(vgpu.seat_fds[FGV_SEAT_LEDGER], &bound, sizeof(bound), 0),
+			 sizeof(bound));
+}
+
+static void page(bool pages, bool alone)
+{
+	__atomic_store_n(&vgpu.allowance->paged, pages, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&vgpu.allowance->alone, alone ? UINT64_C(1) << ACCOUNT : 0,
+			 __ATOMIC_SEQ_CST);
+}
+
+/* Its memory is out, and it asks for its turn when it has something to do, not before. */
+START_TEST(asks_for_its_turn)
+{
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	uint64_t address = vgpu_must_alloc(&vgpu, 4000), args[] = {address, 1000, 2};
+
+	vgpu_fill(&vgpu, address, 1000, 1, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	want_out(true);
+	await(FGV_FROZEN);
+	ck_assert_uint_eq(word(&account()->asks), FGV_ASKS_NOTHING);
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	await_asks(FGV_ASKS_TURN);
+	ck_assert_uint_eq(word(&account()->launches), 0);
+	want_out(false);
+	await(FGV_FROZEN_NOT);
+	expect_words(address, 1000, 1 + 5 + 2);
+	await_asks(FGV_ASKS_NOTHING);
+}
+END_TEST
+
+/* What has no room waits until others' memory is out, or nobody makes room. */
+START_TEST(waits_for_room)
+{
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	uint64_t address = vgpu_must_alloc(&vgpu, 8 * MIB), args[] = {address, 1000, 2};
+
+	page(true, false);
+	others_have(VGPU_MEMORY - MIB);
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	await_asks(FGV_ASKS_ROOM);
+	ck_assert_uint_eq(word(&account()->launches), 0);
+	others_have(0);
+	expect_words(address, 1000, 5 + 2);
+	await_asks(FGV_ASKS_NOTHING);
+}
+END_TEST
+
+START_TEST(fails_without_room)
+{
+	uint32_t function = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
+	uint64_t address = vgpu_must_alloc(&vgpu, 8 * MIB), args[] = {address, 1000, 2};
+
+	page(true, false);
+	others_have(VGPU_MEMORY - MIB);
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	await_asks(FGV_ASKS_ROOM);
+	page(true, true);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_ERROR_OUT_OF_MEMORY);
+	others_have(0);
+	vgpu_launch(&vgpu, function, 8, args, 3);
+	expect_words(address, 1000, 5 + 2);
+}
+END_TEST
+
+/* One that comes back and finds no room asks for it, and may be told to go out again. */
+START_TEST(comes_back_late)
+{
+	uint64_t address = vgpu_must_alloc(&vgpu, 8 * MIB);
+
+	page(true, false);
+	vgpu_fill(&vgpu, address, MIB, 7, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	want_out(true);
+	await(FGV_FROZEN);
+	others_have(VGPU_MEMORY - MIB);
+	want_out(false);
+	await_asks(FGV_ASKS_ROOM);
+	want_out(true);
+	await(FGV_FROZEN);
+	others_have(0);
+	want_out(false);
+	expect_words(address, 1000, 7);
+}
+END_TEST
+
 /* --- Any order of things ---------------------------------------------------------- */
 
 #define MEMORIES 4
@@ -223,6 +336,7 @@ static void let_answer(void)
 {
 	if (frozen)
 		want(false);
+	want_out(false);
 	frozen = false;
 	asked = 0;
 }
@@ -278,12 +392,17 @@ static void do_something(void)
 {
 	struct memory *memory = &all[any(MEMORIES)];
 
-	switch (any(4)) {
+	switch (any(5)) {
+	case 4:
+		want_out(any(2));
+		break;
 	case 0:
 		frozen = !frozen;
 		want(frozen);
-		if (any(2))
+		if (any(2)) {
+			want_out(frozen);
 			await(frozen ? FGV_FROZEN : FGV_FROZEN_NOT);
+		}
 		break;
 	case 1:
 		for (uint32_t i = any(200); i > 0; i--)
@@ -361,6 +480,10 @@ int main(void)
 	tcase_add_test(tests, untouched_stays_nowhere);
 	tcase_add_test(tests, moving_needs_the_grant);
 	tcase_add_test(tests, freezing_can_be_withdrawn);
+	tcase_add_test(tests, asks_for_its_turn);
+	tcase_add_test(tests, waits_for_room);
+	tcase_add_test(tests, fails_without_room);
+	tcase_add_test(tests, comes_back_late);
 	tcase_set_timeout(tests, 240);
 	suite_add_tcase(suite, tests);
 	tcase_add_test(many, random_schedules);
