@@ -478,10 +478,11 @@ int main(void)
 	tcase_add_test(one, blocks_leave_behind_the_work);
 	tcase_add_test(one, a_full_gpu_is_told);
 	tcase_add_test(one, goes_out_and_comes_in);
+	tcase_set_timeout(one, 240);
 	suite_add_tcase(suite, one);
 	tcase_add_checked_fixture(many, setup, teardown);
 	tcase_add_loop_test(many, random_schedules, 0, 8);
-	tcase_set_timeout(many, 60);
+	tcase_set_timeout(many, 240);
 	suite_add_tcase(suite, many);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
