@@ -13,7 +13,7 @@
  * takes for its own moving is a part of its turn.
  *
  * What processes say here is believed only as far as turns go: who asks without need gets its turns
- * and no more, and who does not go out is ended as one that hangs.
+ * and no more, and who does not go out is ended.
  */
 #include "backend/session_priv.h"
 
@@ -28,6 +28,12 @@
 
 /* Who does not use the GPU for this part of a turn has no use for the rest. */
 #define IDLE_SHARE 4
+
+/*
+ * Who has not gone out after this time, or key hang if that is longer, is ended: a kernel that never
+ * ends can be held, but its memory can't leave.
+ */
+#define PATIENCE_NS (60 * FGV_NS_PER_SEC)
 
 /* What going out is taken to last at most, so that no turn is endless. */
 #define OUT_NS_MAX (5 * FGV_NS_PER_SEC)
@@ -249,7 +255,7 @@ static void choose(struct gpu *gpu)
 /* How long those took that have gone out; who takes for ever is ended. */
 static void judge_movers(struct gpu *gpu)
 {
-	uint64_t hang_ns = gpu->sessions->config->hang_ns;
+	uint64_t patience_ns = fgv_max_u64(gpu->sessions->config->hang_ns, PATIENCE_NS);
 	struct place at = {0};
 
 	while (next(gpu->sessions, gpu->device, &at)) {
@@ -261,7 +267,7 @@ static void judge_movers(struct gpu *gpu)
 		if (has_arrived(&at)) {
 			paging->out_ns = fgv_min_u64(passed_ns, OUT_NS_MAX);
 			paging->told_ns = 0;
-		} else if (hang_ns && passed_ns > hang_ns) {
+		} else if (passed_ns > patience_ns) {
 			fgv_sessions_kill((struct fgv_sessions *)gpu->sessions, at.session->number,
 					  "its memory did not leave the GPU for others");
 		}
