@@ -27,8 +27,9 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|crowd [OPTION]...\n"
-	"       fairgv-sim figure fikit-16|fikit-17|fikit-18|fikit-19|fikit-20|fikit-21 [OPTION]...\n"
+	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|bursts|crowd [OPTION]...\n"
+	"       fairgv-sim figure fikit-16|fikit-17|fikit-18|fikit-19|fikit-20|fikit-21 "
+	"[OPTION]...\n"
 	"       fairgv-sim figure fikit-table-2|fikit-table-3 [OPTION]...\n"
 	"       fairgv-sim figure mgb-4|mgb-5|mgb-table-2|mgb-table-3|mgb-table-4 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
@@ -229,7 +230,7 @@ static int run_figure(const char *name, const struct options *options)
 		return run_jobs_figure(name, options);
 	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, fikit-16 to fikit-21, "
 			"fikit-table-2, fikit-table-3, mgb-4, mgb-5, mgb-table-2, "
-			"mgb-table-3, mgb-table-4, i, j, k, l and crowd are there)",
+			"mgb-table-3, mgb-table-4, i, j, k, l, bursts and crowd are there)",
 			name);
 }
 

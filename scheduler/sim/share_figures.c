@@ -446,7 +446,12 @@ static const struct {
 	const char *name;
 	int (*make)(const struct share_params *params, struct report *report);
 } figures[] = {
-	{"i", figure_i}, {"j", figure_j}, {"k", figure_k}, {"l", figure_l}, {"crowd", figure_crowd},
+	{"i", figure_i},
+	{"j", figure_j},
+	{"k", figure_k},
+	{"l", figure_l},
+	{"bursts", share_figure_bursts},
+	{"crowd", figure_crowd},
 };
 
 bool share_figure_known(const char *name)

@@ -7,10 +7,14 @@
 
 /*
  * i: kernels of 28 us beside long ones. j: weights of 1:2:3 and kernels of three lengths.
- * k: engines. l: streams whose kernels overlap. crowd: 10 to 10,000 VMs. Each runs under all
- * policies that pick by measured use. -EINVAL for any other name.
+ * k: engines. l: streams whose kernels overlap. bursts: a program that pauses beside a busy one.
+ * crowd: 10 to 10,000 VMs. Each runs under all policies that pick by measured use. -EINVAL for any
+ * other name.
  */
 bool share_figure_known(const char *name);
 int share_figure_make(const char *name, const struct share_params *params, struct report *report);
+
+/* The one of them that has a file of its own (share_bursts.c). */
+int share_figure_bursts(const struct share_params *params, struct report *report);
 
 #endif

@@ -54,20 +54,40 @@ void domain_context_changed(void *arg)
 
 /* --- Giving back ----------------------------------------------------------- */
 
+/* What the holder has to pay for since it last paid, as of the last catch-up. */
+static uint64_t take_bill(struct seat *seat)
+{
+	const struct share_world *world = seat->domain->world;
+	uint64_t now_ns = share_now(world), bill_ns = now_ns - seat->paid_at_ns;
+
+	if (world->params.by_use)
+		bill_ns = (uint64_t)seat->used_ns;
+	seat->used_ns = 0;
+	seat->paid_at_ns = now_ns;
+	return bill_ns;
+}
+
+/* A newcomer starts at the virtual time, which must not be older than now. */
+static void settle_unlimited(struct domain *domain)
+{
+	struct seat *holder = domain->holder;
+
+	if (holder == NULL || holder->end_ns != FGV_SCHED_NO_LIMIT)
+		return;
+	seat_catch_up(holder);
+	fgv_sched_charge(holder->session, take_bill(holder), share_now(domain->world));
+}
+
 static void lose_grant(struct seat *seat, bool more)
 {
 	struct domain *domain = seat->domain;
 	struct share_world *world = domain->world;
-	uint64_t now_ns = share_now(world), paid_ns = now_ns - seat->granted_ns;
 
 	share_cancel(world, &domain->slice);
 	share_cancel(world, &domain->idle);
 	seat_set_rate(seat, seat->rate, domain->leaving == seat ? seat->rate : 0);
-	if (world->params.by_use)
-		paid_ns = (uint64_t)seat->used_ns;
-	seat->used_ns = 0;
 	domain->holder = NULL;
-	fgv_sched_release(seat->session, paid_ns, more, now_ns);
+	fgv_sched_release(seat->session, take_bill(seat), more, share_now(world));
 	domain_decide_soon(domain);
 }
 
@@ -177,6 +197,7 @@ void seat_changed(struct seat *seat)
 	}
 	share_gpu(domain);
 	if (seat->running > 0 || seat_wants(seat)) {
+		settle_unlimited(domain);
 		fgv_sched_request(seat->session, share_now(domain->world));
 		domain_decide_soon(domain);
 	}
@@ -241,7 +262,7 @@ static void take_grant(struct seat *seat, uint64_t slice_ns)
 	struct share_world *world = domain->world;
 
 	domain->holder = seat;
-	seat->granted_ns = share_now(world);
+	seat->paid_at_ns = share_now(world);
 	seat->ending = false;
 	seat->started = seat->running > 0;
 	set_end(domain, seat, slice_ns);

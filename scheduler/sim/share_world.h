@@ -43,7 +43,8 @@ struct seat {
 	double pays;	   /* GPU time per time */
 	uint64_t since_ns; /* the operations' left_ns are as of then */
 	double used_ns;	   /* of the GPU, and not paid for yet */
-	uint64_t granted_ns, end_ns;
+	uint64_t paid_at_ns; /* the holder has paid for the time up to then */
+	uint64_t end_ns;
 	struct engine_timer done; /* the next operation ends */
 };
 
