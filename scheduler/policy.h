@@ -186,8 +186,9 @@ struct fgv_policy {
 					uint64_t used_ns, uint64_t now_ns);
 
 	/*
-	 * vgpu is about to be granted: change what the grant carries. Left out: a slice of
-	 * the parameters' length.
+	 * vgpu is about to be granted: change what the grant carries. Likewise if it holds one
+	 * without limit, and others come: then only the slice counts. Left out: a slice of the
+	 * parameters' length.
 	 */
 	void (*grant)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 		      struct fgv_policy_grant *grant, uint64_t now_ns);

@@ -2,6 +2,10 @@
  * The policy `fair`: start-time fair queuing over the vGPUs (FairGV, sections 3.2 and 3.3).
  * The algorithm is in sfq.c; here it meets the scheduler. Active vGPUs, those in service
  * included, are in the queue; the next is the first in it with a session that waits.
+ *
+ * A vGPU that was idle and is next does not wait for the end of the holder's slice, but until
+ * the holder's tag has passed its own: so bursts of work and the turns between them are as long
+ * as the weights say (docs/design/0030-bursts.md).
  */
 #include "scheduler/policy.h"
 
@@ -10,18 +14,69 @@
 #include "common/util.h"
 #include "scheduler/sfq.h"
 
-/* A vGPU's own memory is its node. */
-_Static_assert(sizeof(struct fgv_sfq_node) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
-_Static_assert(sizeof(struct fgv_sfq) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
+/*
+ * A turn that ends early still lasts for so long, or as many times that as the holder's weight is
+ * the other's. It is more than both hand-overs of a burst and the idle time after it cost together,
+ * so that even beside a flood of empty bursts the holder gets what its weight says.
+ */
+#define TURN_MIN_NS FGV_NS_PER_MS
+
+/*
+ * How far past the other's tag the holder's turn goes. What it gains is taken off its next turn;
+ * but one that gives back a little too early is not picked again, and of two bursts that are
+ * nearly equal none is cut just before its end.
+ */
+#define PAST_NS (FGV_NS_PER_MS / 2)
+
+/* What one that becomes idle may be owed at most. */
+#define OWED_SLICES 4
+
+/*
+ * One that has the GPU for itself while another pauses keeps no more unfinished work than this on
+ * it, so that its turn ends in time when that is back. Enough for a GPU that is never idle.
+ */
+#define AHEAD_NS (2 * FGV_NS_PER_MS)
+
+/* A vGPU's own memory. */
+struct fair_own {
+	struct fgv_sfq_node node; /* first */
+	uint64_t granted_ns;
+	uint64_t charged_ns; /* the time up to which it has been charged in this turn */
+	uint64_t slept_ns;   /* when it became idle, */
+	uint32_t owed_ns;    /* and how much it was behind the others then, in its GPU time */
+	bool has_run;	     /* has had a turn */
+	bool is_back;	     /* has had one, was idle, and has not had another since */
+};
+
+struct fair {
+	struct fgv_sfq queue;
+	uint32_t back;	    /* vGPUs that are */
+	bool has_paused;    /* a vGPU that had run, */
+	uint64_t paused_id; /* the last of these, */
+	uint64_t paused_ns; /* and when */
+};
+
+_Static_assert(sizeof(struct fair_own) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
+_Static_assert(sizeof(struct fair) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
+
+static struct fair *fair_of(const struct fgv_policy_gpu *gpu)
+{
+	return (struct fair *)gpu->state;
+}
 
 static struct fgv_sfq *queue_of(const struct fgv_policy_gpu *gpu)
 {
-	return (struct fgv_sfq *)gpu->state;
+	return &fair_of(gpu)->queue;
+}
+
+static struct fair_own *own_of(const struct fgv_policy_vgpu *vgpu)
+{
+	return (struct fair_own *)vgpu->own;
 }
 
 static struct fgv_sfq_node *node_of(const struct fgv_policy_vgpu *vgpu)
 {
-	return (struct fgv_sfq_node *)vgpu->own;
+	return &own_of(vgpu)->node;
 }
 
 static struct fgv_policy_vgpu *vgpu_of(struct fgv_sfq_node *node)
@@ -49,14 +104,50 @@ static void fair_detach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 	fgv_sfq_node_fini(queue_of(gpu), node_of(vgpu));
 }
 
-static void fair_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+static void set_back(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool is_back)
 {
-	fgv_sfq_activate(queue_of(gpu), node_of(vgpu), now_ns);
+	fair_of(gpu)->back += (uint32_t)is_back - own_of(vgpu)->is_back;
+	own_of(vgpu)->is_back = is_back;
 }
 
+/* What it was owed fades at the rate of the clock, so that long pauses earn nothing. */
+static uint64_t owed_tag(const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	const struct fair_own *own = own_of(vgpu);
+
+	return (own->owed_ns - fgv_min_u64(own->owed_ns, now_ns - own->slept_ns)) / vgpu->weight;
+}
+
+static void fair_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fair_own *own = own_of(vgpu);
+
+	set_back(gpu, vgpu, own->has_run);
+	own->granted_ns = own->charged_ns = now_ns; /* it may hold a grant */
+	fgv_sfq_activate_owed(queue_of(gpu), &own->node, owed_tag(vgpu, now_ns), now_ns);
+}
+
+static void note_pause(struct fair *fair, const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	fair->has_paused = true;
+	fair->paused_id = vgpu->id;
+	fair->paused_ns = now_ns;
+}
+
+/* At most some slices: a holder that could not be stopped in time may be far ahead of it. */
 static void fair_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	fgv_sfq_deactivate(queue_of(gpu), node_of(vgpu), now_ns);
+	uint64_t most_ns = fgv_min_u64(OWED_SLICES * gpu->params->slice_ns, UINT32_MAX);
+	struct fair_own *own = own_of(vgpu);
+
+	set_back(gpu, vgpu, false);
+	if (own->has_run)
+		note_pause(fair_of(gpu), vgpu, now_ns);
+	fgv_sfq_deactivate(queue_of(gpu), &own->node, now_ns);
+	own->slept_ns = now_ns;
+	own->owed_ns = (uint32_t)fgv_min_u64(
+		most_ns,
+		fgv_min_u64(most_ns, fgv_sfq_owed(queue_of(gpu), &own->node)) * vgpu->weight);
 }
 
 /* At most as many steps as there are grants out. */
@@ -91,10 +182,69 @@ static struct fgv_policy_vgpu *fair_next(struct fgv_policy_gpu *gpu, struct fgv_
 	return vgpu_of(other);
 }
 
+/*
+ * How much longer @holder's turn lasts for @vgpu, which waits. The holder pays by the clock while
+ * others wait, so its tag at any time is known.
+ */
+static uint64_t turn_left_ns(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *holder,
+			     const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	const struct fair_own *its = own_of(holder);
+	uint64_t from = its->node.start, to = node_of(vgpu)->start;
+	uint64_t behind = fgv_sfq_before(from, to) ? to - from : 0;
+	uint64_t least_ns = fgv_max_u64(TURN_MIN_NS, TURN_MIN_NS * holder->weight / vgpu->weight);
+	uint64_t end_ns;
+
+	if (behind >= gpu->params->slice_ns)
+		return UINT64_MAX;
+	end_ns = fgv_max_u64(its->granted_ns + least_ns,
+			     its->charged_ns + behind * holder->weight + PAST_NS);
+	return end_ns - fgv_min_u64(end_ns, now_ns);
+}
+
+static uint64_t fair_leave_ns(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+			      struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	if (!own_of(vgpu)->is_back ||
+	    first_waiting(queue_of(gpu), node_of(holder)) != node_of(vgpu))
+		return UINT64_MAX;
+	return turn_left_ns(gpu, holder, vgpu, now_ns);
+}
+
+/* Has only @vgpu work, and did another pause within a slice, which is likely to be back soon? */
+static bool has_pausing_neighbour(const struct fgv_policy_gpu *gpu,
+				  const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	const struct fair *fair = fair_of(gpu);
+
+	return fair->queue.active == 1 && fair->has_paused && fair->paused_id != vgpu->id &&
+	       now_ns - fair->paused_ns < gpu->params->slice_ns;
+}
+
+static void fair_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
+		       struct fgv_policy_grant *grant, uint64_t now_ns)
+{
+	struct fgv_sfq_node *next;
+
+	if (vgpu->holding > 0)
+		return; /* leave_ns says how long */
+	set_back(gpu, vgpu, false);
+	own_of(vgpu)->has_run = true;
+	own_of(vgpu)->granted_ns = own_of(vgpu)->charged_ns = now_ns;
+	if (has_pausing_neighbour(gpu, vgpu, now_ns))
+		grant->ahead_ns = AHEAD_NS;
+	if (fair_of(gpu)->back == 0)
+		return;
+	next = first_waiting(queue_of(gpu), node_of(vgpu));
+	if (next != NULL && own_of(vgpu_of(next))->is_back)
+		grant->slice_ns = fgv_min_u64(grant->slice_ns,
+					      turn_left_ns(gpu, vgpu, vgpu_of(next), now_ns));
+}
+
 static void fair_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t used_ns,
 			uint64_t now_ns)
 {
-	(void)now_ns;
+	own_of(vgpu)->charged_ns = now_ns;
 	fgv_sfq_charge(queue_of(gpu), node_of(vgpu), used_ns);
 }
 
@@ -125,6 +275,8 @@ const struct fgv_policy fgv_policy_fair = {
 	.sleep = fair_sleep,
 	.pick = fair_pick,
 	.next = fair_next,
+	.grant = fair_grant,
+	.leave_ns = fair_leave_ns,
 	.charge = fair_charge,
 	.set_weight = fair_set_weight,
 	.tags = fair_tags,

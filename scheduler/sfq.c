@@ -251,15 +251,26 @@ static void pass_idle_time(struct fgv_sfq *q, uint64_t now_ns)
 
 void fgv_sfq_activate(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t now_ns)
 {
+	fgv_sfq_activate_owed(q, node, 0, now_ns);
+}
+
+void fgv_sfq_activate_owed(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t owed,
+			   uint64_t now_ns)
+{
 	if (q->first == NULL)
 		pass_idle_time(q, now_ns);
-	if (fgv_sfq_before(node->start, q->vtime)) {
-		node->start = q->vtime;
+	if (fgv_sfq_before(node->start, q->vtime - owed)) {
+		node->start = q->vtime - owed;
 		node->rest = 0;
 	}
 	node->active = true;
 	insert(q, node);
 	advance_vtime(q);
+}
+
+uint64_t fgv_sfq_owed(const struct fgv_sfq *q, const struct fgv_sfq_node *node)
+{
+	return fgv_sfq_before(node->start, q->vtime) ? q->vtime - node->start : 0;
 }
 
 void fgv_sfq_deactivate(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t now_ns)

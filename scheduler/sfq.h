@@ -10,7 +10,8 @@
  *
  * Virtual time is the least start tag of the active clients (waiting or in service), and
  * never moves back. A client that becomes active starts at its own finish tag or at the
- * virtual time, whichever is later: sleeping earns nothing, and costs nothing either. A
+ * virtual time, whichever is later: sleeping earns nothing, and costs no more than what the
+ * client was owed as it fell asleep, which its owner may keep for it (activate_owed). A
  * client that overran its slice cannot shake the debt off by a short sleep; but while
  * nobody is active at all, virtual time runs on with the clock up to the last finish tag,
  * so that no debt outlives an idle time of its own length.
@@ -99,6 +100,16 @@ void fgv_sfq_node_fini(struct fgv_sfq *q, struct fgv_sfq_node *node);
 
 /* @node wants service. Not for one that is active. */
 void fgv_sfq_activate(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t now_ns);
+
+/*
+ * The same for one that was @owed so much as it became idle: it starts that much before the virtual
+ * time, but not before its own finish tag.
+ */
+void fgv_sfq_activate_owed(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t owed,
+			   uint64_t now_ns);
+
+/* By how much virtual time is past the finish tag of @node, which is not active. */
+uint64_t fgv_sfq_owed(const struct fgv_sfq *q, const struct fgv_sfq_node *node);
 
 /* @node is neither waiting nor in service any more; charge it first. */
 void fgv_sfq_deactivate(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t now_ns);

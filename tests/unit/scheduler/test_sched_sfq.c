@@ -132,6 +132,34 @@ START_TEST(a_short_sleep_sheds_no_debt)
 }
 END_TEST
 
+/* One with a debt is owed nothing; of what another is owed, as much is kept as its owner says. */
+START_TEST(what_is_owed_may_be_kept)
+{
+	struct fgv_sfq q;
+	struct fgv_sfq_room room;
+	struct fgv_sfq_node greedy, other;
+
+	start(&q, &room, (uint64_t)(-5 * (int64_t)MS), 2); /* wraps */
+	fgv_sfq_node_init(&q, &greedy, 0, 1);
+	fgv_sfq_node_init(&q, &other, 1, 1);
+	fgv_sfq_activate(&q, &greedy, 0);
+	fgv_sfq_activate(&q, &other, 0);
+	fgv_sfq_charge(&q, &greedy, 12 * MS);
+	fgv_sfq_charge(&q, &other, 2 * MS);
+	ck_assert_uint_eq(fgv_sfq_owed(&q, &greedy), 0);
+	fgv_sfq_deactivate(&q, &other, 14 * MS);
+	ck_assert_uint_eq(fgv_sfq_owed(&q, &other), 10 * MS);
+	fgv_sfq_activate_owed(&q, &other, 4 * MS, 15 * MS);
+	ck_assert_uint_eq(q.vtime - other.start, 4 * MS);
+	ck_assert_ptr_eq(fgv_sfq_first(&q), &other);
+	fgv_sfq_deactivate(&q, &other, 16 * MS);
+	/* its own finish tag is the earliest */
+	fgv_sfq_activate_owed(&q, &other, 100 * MS, 17 * MS);
+	ck_assert_uint_eq(q.vtime - other.start, 4 * MS);
+	fgv_sfq_room_fini(&room);
+}
+END_TEST
+
 START_TEST(idle_time_pays_debts)
 {
 	struct fgv_sfq q;
@@ -317,6 +345,7 @@ int main(void)
 	tcase_add_test(tags, virtual_time_is_the_least_active_tag);
 	tcase_add_test(tags, virtual_time_never_moves_back);
 	tcase_add_test(tags, a_short_sleep_sheds_no_debt);
+	tcase_add_test(tags, what_is_owed_may_be_kept);
 	tcase_add_test(tags, idle_time_pays_debts);
 	tcase_add_test(tags, weight_changes_for_what_comes);
 	tcase_add_test(tags, wrap_changes_nothing);
