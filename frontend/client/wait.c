@@ -95,10 +95,16 @@ static bool is_sticky(CUresult res)
 	}
 }
 
+/* What is none of CUDA's codes would be taken for one of this library's own somewhere. */
+static CUresult code_of(uint64_t status)
+{
+	return status <= CUDA_ERROR_UNKNOWN ? (CUresult)status : CUDA_ERROR_UNKNOWN;
+}
+
 static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, void *reply,
 			   uint32_t reply_len)
 {
-	CUresult res = (CUresult)got->status;
+	CUresult res = code_of(got->status);
 
 	if (is_sticky(res))
 		fgv_session_end(lane->client, res);

@@ -63,11 +63,25 @@ static struct range *new_range(uint64_t start, uint64_t len)
 	return made;
 }
 
-static void insert(struct ranges *ranges, struct range *range)
+static bool is_free_locked(struct ranges *ranges, const struct range *range)
 {
+	struct range probe = {.start = range->start}, *next = RB_NFIND(ranges, ranges, &probe);
+
+	return range->start + range->len > range->start && !find_locked(ranges, range->start) &&
+	       (!next || next->start - range->start >= range->len);
+}
+
+/* False where there is something already: then the host's word is not to be relied on. */
+static bool insert(struct ranges *ranges, struct range *range)
+{
+	bool is_free;
+
 	pthread_mutex_lock(&vmem.mutex);
-	RB_INSERT(ranges, ranges, range);
+	is_free = is_free_locked(ranges, range);
+	if (is_free)
+		RB_INSERT(ranges, ranges, range);
 	pthread_mutex_unlock(&vmem.mutex);
+	return is_free;
 }
 
 /* --- Reservations --- */
@@ -108,13 +122,13 @@ CUresult fgv_vmem_reserve(CUdeviceptr *address, size_t bytes, size_t alignment, 
 	made = new_range(hint, bytes);
 	res = made ? reserve_apart(lane, made, alignment, &made->start) : CUDA_ERROR_OUT_OF_MEMORY;
 	fgv_lane_leave(lane);
-	if (res) {
+	if (!res && !insert(&vmem.reservations, made))
+		res = CUDA_ERROR_UNKNOWN;
+	if (res)
 		free(made);
-		return res;
-	}
-	*address = made->start;
-	insert(&vmem.reservations, made);
-	return CUDA_SUCCESS;
+	else
+		*address = made->start;
+	return res;
 }
 
 bool fgv_vmem_is_reserved(CUdeviceptr address)
@@ -153,9 +167,7 @@ CUresult fgv_vmem_free(CUdeviceptr address, size_t bytes)
 	range = take(&vmem.reservations, address, bytes);
 	res = range ? fgv_call_address_free(lane, address) : CUDA_ERROR_INVALID_VALUE;
 	fgv_lane_leave(lane);
-	if (res && range)
-		insert(&vmem.reservations, range);
-	else
+	if (!res || !range || !insert(&vmem.reservations, range))
 		free(range);
 	return res;
 }
@@ -169,12 +181,13 @@ static CUresult map_on(struct fgv_lane *lane, struct range *wanted, uint64_t off
 
 	if (res)
 		return res;
-	if (fgv_addrmap_add(wanted->start, wanted->len, FGV_RANGE_MAPPED)) {
-		fgv_call_memory_unmap(lane, wanted->start, wanted->len);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	insert(&vmem.mappings, wanted);
-	return CUDA_SUCCESS;
+	if (!insert(&vmem.mappings, wanted))
+		return CUDA_ERROR_UNKNOWN;
+	if (!fgv_addrmap_add(wanted->start, wanted->len, FGV_RANGE_MAPPED))
+		return CUDA_SUCCESS;
+	take(&vmem.mappings, wanted->start, wanted->len);
+	fgv_call_memory_unmap(lane, wanted->start, wanted->len);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult fgv_vmem_map(CUdeviceptr address, size_t bytes, size_t offset,

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "frontend/cuda/memory/vmem_priv.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -170,6 +171,9 @@ static CUresult ask_granularity(struct fgv_lane *lane, unsigned option, uint64_t
 	*bytes = __atomic_load_n(&vmem.granularity[option], __ATOMIC_RELAXED);
 	if (!*bytes) {
 		res = fgv_call_memory_granularity(lane, option, bytes);
+		/* Sizes are divided by it. */
+		if (!res && !*bytes)
+			res = CUDA_ERROR_UNKNOWN;
 		if (!res)
 			__atomic_store_n(&vmem.granularity[option], *bytes, __ATOMIC_RELAXED);
 	}
@@ -201,19 +205,21 @@ CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
 static CUresult keep(uint32_t handle, const CUmemAllocationProp *prop)
 {
 	struct fgv_vmem_memory *made = malloc(sizeof(*made));
-	int err;
+	int err = -EEXIST;
 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*made = (struct fgv_vmem_memory){.handle = handle, .handles = 1, .prop = *prop};
 	memset(&made->prop.allocFlags, 0, sizeof(made->prop.allocFlags));
 	pthread_mutex_lock(&vmem.mutex);
-	err = fgv_ptrhash_set(&vmem.memories, key_of(handle), made);
+	if (handle && !fgv_ptrhash_find(&vmem.memories, key_of(handle)))
+		err = fgv_ptrhash_set(&vmem.memories, key_of(handle), made);
 	pthread_mutex_unlock(&vmem.mutex);
 	if (!err)
 		return CUDA_SUCCESS;
 	free(made);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Else other memory would go with it. */
+	return err == -EEXIST ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* --- Descriptors --- */
@@ -357,7 +363,7 @@ static CUresult create_on(struct fgv_lane *lane, uint64_t bytes, const CUmemAllo
 	if (res)
 		return res;
 	res = keep(*handle, prop);
-	if (res)
+	if (res == CUDA_ERROR_OUT_OF_MEMORY)
 		fgv_post_memory_release(lane, *handle);
 	return res;
 }

@@ -45,6 +45,17 @@ static CUresult load_module_locked(struct fgv_lane *lane, struct fgv_module *mod
 	return module->result;
 }
 
+/*
+ * The same where its managed variables are known, if it has any: fgv_module_need() comes first. A
+ * host that finds them again does not load the module.
+ */
+static CUresult load_known_locked(struct fgv_lane *lane, struct fgv_module *module)
+{
+	CUresult res = load_module_locked(lane, module);
+
+	return res == FGV_FOUND_MANAGED ? CUDA_ERROR_UNKNOWN : res;
+}
+
 /* What the host wrote at @written, @len bytes, as a copy that makes sense; or NULL. */
 static struct fgv_function_info *copy_info(const void *written, uint32_t len, uint32_t *args_len)
 {
@@ -113,7 +124,7 @@ CUresult fgv_kernel_load(struct fgv_lane *lane, struct fgv_kernel *kernel)
 
 	pthread_mutex_lock(&module->mutex);
 	if (!kernel->ready) {
-		res = load_module_locked(lane, module);
+		res = load_known_locked(lane, module);
 		if (!res)
 			res = find_kernel(lane, kernel);
 		if (!res) {
@@ -157,7 +168,7 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 
 	pthread_mutex_lock(&module->mutex);
 	if (!variable->ready) {
-		res = load_module_locked(lane, module);
+		res = load_known_locked(lane, module);
 		/* A managed one is ready with its module. */
 		if (!res && !variable->managed)
 			res = ask_for_variable(lane, variable);
@@ -168,12 +179,14 @@ CUresult fgv_variable_load(struct fgv_lane *lane, struct fgv_variable *variable)
 	return res;
 }
 
-static CUresult load_module(struct fgv_lane *lane, struct fgv_module *module)
+static CUresult load_module(struct fgv_lane *lane, struct fgv_module *module,
+			    CUresult (*load_locked)(struct fgv_lane *lane,
+						    struct fgv_module *module))
 {
 	CUresult res;
 
 	pthread_mutex_lock(&module->mutex);
-	res = load_module_locked(lane, module);
+	res = load_locked(lane, module);
 	pthread_mutex_unlock(&module->mutex);
 	return res;
 }
@@ -181,12 +194,12 @@ static CUresult load_module(struct fgv_lane *lane, struct fgv_module *module)
 /* A library is loaded before anybody can ask for its kernels, so it is here that they are found. */
 CUresult fgv_module_need(struct fgv_lane *lane, struct fgv_module *module)
 {
-	CUresult res = load_module(lane, module);
+	CUresult res = load_module(lane, module, load_module_locked);
 
 	if (res != FGV_FOUND_MANAGED)
 		return res;
 	res = fgv_module_add_managed(lane, module);
-	return res ? res : load_module(lane, module);
+	return res ? res : load_module(lane, module, load_known_locked);
 }
 
 CUresult fgv_module_enter(struct fgv_module *module)

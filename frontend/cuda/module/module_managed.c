@@ -3,6 +3,7 @@
  * names them, so the host, which reads PTX, looks for them before it loads such a module.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,18 +28,37 @@ bool fgv_module_may_have_managed(const struct fgv_module *module)
 	}
 }
 
-static int add_all(struct fgv_module *module, const char *list, uint64_t bytes)
+/* The list is the host's word: each entry is to end where the list does at the latest. */
+static CUresult add_all(struct fgv_module *module)
 {
-	int err = 0;
+	const char *at = module->found, *end = at + module->found_bytes;
 
-	for (uint64_t at = 0; at < bytes && !err; at += strlen(list + at) + 1) {
+	while (at < end) {
+		const char *name = at + sizeof(uint64_t);
 		uint64_t size;
+		int err;
 
-		memcpy(&size, list + at, sizeof(size));
-		at += sizeof(size);
-		err = fgv_registry_add_managed_named(module, list + at, size);
+		if ((size_t)(end - at) <= sizeof(size) || !memchr(name, '\0', (size_t)(end - name)))
+			return CUDA_ERROR_UNKNOWN;
+		memcpy(&size, at, sizeof(size));
+		err = fgv_registry_add_managed_named(module, name, size);
+		if (err)
+			return err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN;
+		at = name + strlen(name) + 1;
 	}
-	return err;
+	return CUDA_SUCCESS;
+}
+
+/* Only what is copied out of the window stays as it was when it is checked. */
+static CUresult keep_list(struct fgv_module *module, const void *list, uint64_t bytes)
+{
+	if (bytes != module->found_bytes)
+		return CUDA_ERROR_UNKNOWN;
+	module->found = malloc(bytes);
+	if (!module->found)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(module->found, list, bytes);
+	return CUDA_SUCCESS;
 }
 
 /* There was no room for the list with the answer of the load. */
@@ -54,9 +74,8 @@ static CUresult ask(struct fgv_lane *lane, struct fgv_module *module)
 		memcpy(client->window.base + image_off, module->image, module->image_len);
 		res = fgv_call_module_managed(lane, image_off, module->image_len, off, bytes,
 					      &bytes);
-		if (!res && (bytes != module->found_bytes ||
-			     add_all(module, (char *)client->window.base + off, bytes)))
-			res = CUDA_ERROR_OUT_OF_MEMORY;
+		if (!res)
+			res = keep_list(module, client->window.base + off, bytes);
 		fgv_arena_free(client->arena, off);
 	}
 	fgv_arena_free(client->arena, image_off);
@@ -65,8 +84,7 @@ static CUresult ask(struct fgv_lane *lane, struct fgv_module *module)
 
 CUresult fgv_module_add_managed(struct fgv_lane *lane, struct fgv_module *module)
 {
-	if (!module->found)
-		return ask(lane, module);
-	return add_all(module, module->found, module->found_bytes) ? CUDA_ERROR_OUT_OF_MEMORY
-								   : CUDA_SUCCESS;
+	CUresult res = module->found ? CUDA_SUCCESS : ask(lane, module);
+
+	return res ? res : add_all(module);
 }

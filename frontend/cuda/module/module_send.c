@@ -85,9 +85,16 @@ static CUresult call_placed(struct fgv_lane *lane, struct fgv_module *module, ui
 	return res;
 }
 
-/* The variables that the host has found; where they are not at @list, they are asked for. */
+/*
+ * The variables that the host has found; where they are not at @list, they are asked for. What is
+ * kept already stays, as another thread may be at it.
+ */
 static CUresult keep_found(struct fgv_module *module, const void *list, uint64_t bytes)
 {
+	if (!bytes || !fgv_module_may_have_managed(module))
+		return CUDA_ERROR_UNKNOWN;
+	if (module->found)
+		return FGV_FOUND_MANAGED;
 	module->found_bytes = bytes;
 	if (bytes <= SNAPSHOT_ROOM) {
 		module->found = malloc(bytes);

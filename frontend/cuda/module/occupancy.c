@@ -130,10 +130,13 @@ static CUresult find_best(const struct fgv_kernel *kernel, CUoccupancyB2DSize sh
 			  size_t shared_bytes, int limit, int *best, int *best_blocks)
 {
 	int warp = fgv_device_attribute(fgv_device_info(), CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-	int most_threads = 0, blocks = 0;
+	int64_t most_threads = 0;
+	int blocks = 0;
 	CUresult res;
 
 	*best = *best_blocks = 0;
+	if (warp <= 0)
+		return CUDA_ERROR_UNKNOWN;
 	for (int top = (limit + warp - 1) / warp * warp; top > 0; top -= warp) {
 		int size = top < limit ? top : limit;
 
@@ -141,8 +144,8 @@ static CUresult find_best(const struct fgv_kernel *kernel, CUoccupancyB2DSize sh
 				       &blocks);
 		if (res)
 			return res;
-		if (size * blocks > most_threads) {
-			most_threads = size * blocks;
+		if ((int64_t)size * blocks > most_threads) {
+			most_threads = (int64_t)size * blocks;
 			*best = size;
 			*best_blocks = blocks;
 		}

@@ -206,6 +206,9 @@ int fgv_registry_add_managed_named(struct fgv_module *module, const char *name, 
 
 	if (!variable)
 		return -ENOMEM;
+	/* It has its memory, as long as the host said then. */
+	if (variable->address && (!variable->managed || variable->size != size))
+		return -EINVAL;
 	variable->size = size;
 	variable->managed = &variable->own;
 	return 0;
@@ -243,7 +246,8 @@ static CUresult module_on_locked(uint32_t device, struct fgv_module **module)
 	struct fgv_module *original = (*module)->original ? (*module)->original : *module;
 	struct fgv_module *twin = device ? original->twins[device] : original;
 
-	if (!twin && fgv_registry_has_managed(original))
+	/* Which may have become known after the twin was made. */
+	if (device && fgv_registry_has_managed(original))
 		return FGV_UNSUPPORTED("managed variables on another device than the first");
 	if (!twin)
 		twin = make_twin_locked(original, device);

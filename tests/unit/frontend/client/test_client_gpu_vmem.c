@@ -2,8 +2,7 @@
  */
 #include "tests/unit/frontend/client/test_client_host.h"
 
-#define UNUSED	(void)session, (void)in
-#define GRANULE (2u << 20)
+#define UNUSED (void)session, (void)in
 
 static CUresult status_of(const struct fgv_request *request)
 {
@@ -15,7 +14,7 @@ CUresult fgv_do_memory_granularity(struct fgv_session *session, struct fgv_reque
 				   struct fgv_memory_granularity_out *out)
 {
 	UNUSED;
-	out->bytes = GRANULE;
+	out->bytes = host.granule;
 	return status_of(request);
 }
 

@@ -26,6 +26,7 @@ void host_init(void)
 	memset(&host, 0, sizeof(host));
 	host.lanes = 16;
 	host.version = FGV_WIRE_VERSION;
+	host.granule = 2u << 20;
 	host.connection = host.listener = host.doorbell = host.window_fd = -1;
 	host.object_count = 1;
 	host.memory = mmap(NULL, HOST_MEMORY, PROT_READ | PROT_WRITE,

@@ -57,6 +57,7 @@ struct host {
 	uint32_t misdescribes;	/* bytes that a record is longer than it should be */
 	uint8_t managed[16384]; /* variables that images have, if there are bytes of them */
 	uint64_t managed_bytes;
+	uint64_t granule;  /* of memory without an address */
 	uint64_t kept_len; /* of an image that it knows; 0: none */
 	uint64_t kept_digest[4];
 
