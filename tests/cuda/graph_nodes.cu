@@ -1,6 +1,7 @@
 /*
  * Graphs that record events and wait for them, in order with what streams do and behind functions
- * that have not returned, and graphs that copy from and to arrays.
+ * that have not returned, graphs that copy from and to arrays, and copies of graphs, each of which
+ * is changed alone.
  */
 #include <atomic>
 
@@ -225,6 +226,72 @@ static void arrays(struct fixture *f)
 		CUDA(cudaFree(linear[i].ptr));
 }
 
+/* --- Copies ----------------------------------------------------------------------- */
+
+static void launch(struct fixture *f, cudaGraphExec_t exec, int value)
+{
+	CUDA(cudaMemsetAsync(f->words, 0, 8 * sizeof(int), f->stream));
+	LAUNCH(set_late<<<1, 1, 0, f->stream>>>(f->words, value, 1));
+	CUDA(cudaGraphLaunch(exec, f->stream));
+	CUDA(cudaStreamSynchronize(f->stream));
+}
+
+/* What is ready to be launched does what its graph did, whatever becomes of that. */
+static void is_apart(struct fixture *f, cudaGraph_t graph, cudaGraphNode_t node)
+{
+	cudaGraphExecUpdateResultInfo info;
+	cudaKernelNodeParams params;
+	cudaGraphExec_t exec;
+	int **to;
+
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphKernelNodeGetParams(node, &params));
+	to = (int **)params.kernelParams[0];
+	*to = f->words + 5;
+	launch(f, exec, 3);
+	EXPECT_EQ(3, word(f, 1));
+	EXPECT_EQ(0, word(f, 5));
+	CUDA(cudaGraphKernelNodeSetParams(node, &params));
+	launch(f, exec, 4);
+	EXPECT_EQ(4, word(f, 1));
+	EXPECT_EQ(0, word(f, 5));
+	CUDA(cudaGraphExecUpdate(exec, graph, &info));
+	launch(f, exec, 5);
+	EXPECT_EQ(0, word(f, 1));
+	EXPECT_EQ(5, word(f, 5));
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
+/* A clone gets a node and an edge more than its original, loses a node, and outlives it. */
+static void copies(struct fixture *f)
+{
+	cudaGraphNode_t nodes[3], cloned[4];
+	cudaGraph_t graph, clone;
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	nodes[0] = add_copy(graph, NULL, f->words + 1, f->words);
+	nodes[1] = add_copy(graph, &nodes[0], f->words + 2, f->words + 1);
+	nodes[2] = add_copy(graph, &nodes[1], f->words + 3, f->words + 2);
+	CUDA(cudaGraphClone(&clone, graph));
+	for (int i = 0; i < 3; i++)
+		CUDA(cudaGraphNodeFindInClone(&cloned[i], nodes[i], clone));
+	is_apart(f, graph, nodes[0]);
+	CUDA(cudaGraphDestroy(graph));
+	cloned[3] = add_copy(clone, NULL, f->words + 4, f->words);
+	CUDA(cudaGraphAddDependencies(clone, &cloned[3], &cloned[1], NULL, 1));
+	CUDA(cudaGraphAddDependencies(clone, &cloned[0], &cloned[3], NULL, 1));
+	CUDA(cudaGraphDestroyNode(cloned[2]));
+	CUDA(cudaGraphInstantiate(&exec, clone, 0));
+	CUDA(cudaGraphDestroy(clone));
+	launch(f, exec, 6);
+	EXPECT_EQ(6, word(f, 1));
+	EXPECT_EQ(6, word(f, 2));
+	EXPECT_EQ(0, word(f, 3));
+	EXPECT_EQ(6, word(f, 4));
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
 int main(void)
 {
 	struct fixture f;
@@ -236,6 +303,7 @@ int main(void)
 	waits(&f);
 	functions(&f);
 	arrays(&f);
+	copies(&f);
 	CUDA(cudaFree(f.words));
 	CUDA(cudaStreamDestroy(f.stream));
 	CUDA(cudaStreamDestroy(f.other));

@@ -16,24 +16,38 @@ static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 	return res ? res : fgv_mempool_check_access(params->accessDescs, params->accessDescCount);
 }
 
-struct fgv_work fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
-			       struct fgv_graph_memory *memory)
+static CUresult start(const CUgraphNodeParams *params, struct fgv_graph_memory *memory,
+		      struct fgv_work *work)
 {
-	struct fgv_work work = {.params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC}, .memory = memory};
+	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
+	CUresult res = fgv_work_start(params, &attributes, NULL, work);
 
-	work.params.alloc = *params;
-	work.params.alloc.accessDescs = NULL;
-	work.params.alloc.accessDescCount = 0;
-	work.params.alloc.dptr = fgv_graph_memory_address(memory);
-	return work;
+	if (res)
+		fgv_graph_memory_put(memory);
+	else
+		work->memory = memory;
+	return res;
 }
 
-struct fgv_work fgv_alloc_work_free(CUdeviceptr address, struct fgv_graph_memory *memory)
+CUresult fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
+			struct fgv_graph_memory *memory, struct fgv_work *work)
 {
-	struct fgv_work work = {.params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE}, .memory = memory};
+	CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 
-	work.params.free.dptr = address;
-	return work;
+	all.alloc = *params;
+	all.alloc.accessDescs = NULL;
+	all.alloc.accessDescCount = 0;
+	all.alloc.dptr = fgv_graph_memory_address(memory);
+	return start(&all, memory, work);
+}
+
+CUresult fgv_alloc_work_free(CUdeviceptr address, struct fgv_graph_memory *memory,
+			     struct fgv_work *work)
+{
+	CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
+
+	all.free.dptr = address;
+	return start(&all, memory, work);
 }
 
 /* What a new node waits for; marked once it is known that there is memory that would fit. */
@@ -86,9 +100,7 @@ CUresult fgv_alloc_make(struct fgv_graph *graph, struct fgv_node *const *before,
 	memory = fgv_alloc_reuse(graph, before, count, params->bytesize);
 	if (!memory)
 		res = create(params->bytesize, &memory);
-	if (!res)
-		*work = fgv_alloc_work(params, memory);
-	return res;
+	return res ? res : fgv_alloc_work(params, memory, work);
 }
 
 CUresult fgv_alloc_make_free(const struct fgv_graph *graph, CUdeviceptr address,
@@ -97,7 +109,5 @@ CUresult fgv_alloc_make_free(const struct fgv_graph *graph, CUdeviceptr address,
 	struct fgv_graph_memory *memory;
 	CUresult res = fgv_graph_memory_find(graph->name, address, &memory);
 
-	if (!res)
-		*work = fgv_alloc_work_free(address, memory);
-	return res;
+	return res ? res : fgv_alloc_work_free(address, memory, work);
 }

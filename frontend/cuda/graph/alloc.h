@@ -21,9 +21,13 @@ CUresult fgv_alloc_make_free(const struct fgv_graph *graph, CUdeviceptr address,
 struct fgv_graph_memory *fgv_alloc_reuse(struct fgv_graph *graph, struct fgv_node *const *before,
 					 size_t count, uint64_t bytes);
 
-/* The work of a node that allocates or frees @memory, whose reference becomes the work's. */
-struct fgv_work fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
-			       struct fgv_graph_memory *memory);
-struct fgv_work fgv_alloc_work_free(CUdeviceptr address, struct fgv_graph_memory *memory);
+/*
+ * The work of a node that allocates or frees @memory, whose reference becomes the work's, or is
+ * given back with a failure.
+ */
+CUresult fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
+			struct fgv_graph_memory *memory, struct fgv_work *work);
+CUresult fgv_alloc_work_free(CUdeviceptr address, struct fgv_graph_memory *memory,
+			     struct fgv_work *work);
 
 #endif

@@ -249,8 +249,9 @@ static void finish(struct fgv_recorder *recorder)
 	if (stream && recorder->failed) {
 		stream->capture->is_invalid = true;
 	} else if (stream && recorder->first) {
-		fgv_work_take(recorder, &work);
-		if (add(stream, &work, is_early))
+		if (fgv_work_take(recorder, &work))
+			stream->capture->is_invalid = true;
+		else if (add(stream, &work, is_early))
 			fgv_work_free(&work);
 	}
 	fgv_capture_unlock();

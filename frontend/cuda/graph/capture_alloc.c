@@ -31,12 +31,12 @@ static CUresult find(struct fgv_graph *graph, struct fgv_node *const *last, size
 	return fgv_graph_memory_find(graph->name, captured->address, &captured->memory);
 }
 
-static CUresult add_captured(struct fgv_lane *lane, const struct fgv_work *work)
+static CUresult add_captured(struct fgv_lane *lane, struct fgv_work *work)
 {
 	CUresult res = fgv_capture_add(lane, work);
 
 	if (res)
-		fgv_graph_memory_put(work->memory);
+		fgv_work_free(work);
 	return res;
 }
 
@@ -68,9 +68,9 @@ CUresult fgv_capture_alloc(struct fgv_lane *lane, uint64_t bytes, uint64_t *addr
 		res = create_beside(lane, bytes, &captured.memory);
 	if (res)
 		return res;
-	work = fgv_alloc_work(&params, captured.memory);
 	*address = fgv_graph_memory_address(captured.memory);
-	return add_captured(lane, &work);
+	res = fgv_alloc_work(&params, captured.memory, &work);
+	return res ? res : add_captured(lane, &work);
 }
 
 CUresult fgv_capture_free(struct fgv_lane *lane, uint64_t address)
@@ -79,8 +79,7 @@ CUresult fgv_capture_free(struct fgv_lane *lane, uint64_t address)
 	struct fgv_work work;
 	CUresult res = fgv_capture_visit(lane, find, &captured);
 
-	if (res)
-		return res;
-	work = fgv_alloc_work_free(address, captured.memory);
-	return add_captured(lane, &work);
+	if (!res)
+		res = fgv_alloc_work_free(address, captured.memory, &work);
+	return res ? res : add_captured(lane, &work);
 }

@@ -36,7 +36,7 @@ static CUresult check_named(const struct fgv_graph *graph, const struct fgv_node
 {
 	if (!node || node->graph != graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (edge && !fgv_edge_is_good(edge, node->work.params.type, CU_GRAPH_NODE_TYPE_KERNEL))
+	if (edge && !fgv_edge_is_good(edge, fgv_node_type(node), CU_GRAPH_NODE_TYPE_KERNEL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

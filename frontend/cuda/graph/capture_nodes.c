@@ -78,7 +78,7 @@ int fgv_nodes_merge(struct nodes *nodes, const struct nodes *more)
 void fgv_nodes_hasten(struct nodes *nodes)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
-		if (nodes->list[i]->work.params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+		if (fgv_node_type(nodes->list[i]) == CU_GRAPH_NODE_TYPE_KERNEL)
 			nodes->edges[i] = (CUgraphEdgeData){
 				.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
 				.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,

@@ -128,6 +128,7 @@ CUresult fgv_choice_make(struct fgv_graph *graph, const CUgraphNodeParams *param
 	const CUDA_CONDITIONAL_NODE_PARAMS *wanted = &params->conditional;
 	struct fgv_home *home = root_of(graph)->home;
 	struct fgv_condition *condition = fgv_home_find(home, wanted->handle);
+	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
 	struct fgv_bodies *bodies;
 	CUresult res;
 
@@ -137,6 +138,8 @@ CUresult fgv_choice_make(struct fgv_graph *graph, const CUgraphNodeParams *param
 		return FGV_UNSUPPORTED("conditional nodes with more than 1024 bodies");
 	bodies = make_bodies(wanted->size);
 	res = bodies ? fill(bodies, graph) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!res)
+		res = fgv_work_start(params, &attributes, NULL, work);
 	if (res) {
 		fgv_bodies_free(bodies);
 		return res;
@@ -144,8 +147,7 @@ CUresult fgv_choice_make(struct fgv_graph *graph, const CUgraphNodeParams *param
 	condition->is_used = true;
 	bodies->home = fgv_home_get(home);
 	bodies->condition = wanted->handle;
-	*work = (struct fgv_work){.params = *params, .attributes = FGV_ATTRIBUTES_DEFAULT};
-	work->params.conditional.phGraph_out = bodies->names;
+	work->task->params.conditional.phGraph_out = bodies->names;
 	work->bodies = bodies;
 	return CUDA_SUCCESS;
 }
@@ -157,7 +159,7 @@ static CUresult check_bodies(struct fgv_graph *graph);
 static bool has_events(const struct fgv_graph *graph)
 {
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
-		CUgraphNodeType type = each->work.params.type;
+		CUgraphNodeType type = fgv_node_type(each);
 
 		if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
 		    type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||

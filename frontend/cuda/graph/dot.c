@@ -49,7 +49,7 @@ static bool wants(unsigned flags, unsigned flag)
 
 static void print_kernel(FILE *file, const struct fgv_work *work, unsigned flags)
 {
-	const CUDA_KERNEL_NODE_PARAMS_v3 *p = &work->params.kernel;
+	const CUDA_KERNEL_NODE_PARAMS_v3 *p = &work->task->params.kernel;
 	const struct fgv_kernel *kernel = fgv_registry_kernel(p->func);
 
 	fprintf(file, "\\n%s", kernel ? kernel->name : "(unloaded)");
@@ -59,8 +59,8 @@ static void print_kernel(FILE *file, const struct fgv_work *work, unsigned flags
 		fprintf(file, "\\n<<<(%u, %u, %u), (%u, %u, %u), %u>>>", p->gridDimX, p->gridDimY,
 			p->gridDimZ, p->blockDimX, p->blockDimY, p->blockDimZ, p->sharedMemBytes);
 	if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_ATTRIBUTES))
-		fprintf(file, "\\ncooperative %d, priority %d", work->attributes.cooperative,
-			work->attributes.priority);
+		fprintf(file, "\\ncooperative %d, priority %d", work->task->attributes.cooperative,
+			work->task->attributes.priority);
 }
 
 /* The address of an end, or its array. */
@@ -92,7 +92,7 @@ static void print_fill(FILE *file, const CUDA_MEMSET_NODE_PARAMS_v2 *p, unsigned
 
 static void print_params(FILE *file, const struct fgv_work *work, unsigned flags)
 {
-	const CUgraphNodeParams *params = &work->params;
+	const CUgraphNodeParams *params = &work->task->params;
 
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -135,7 +135,7 @@ static void print_graph(FILE *file, const struct fgv_graph *graph, unsigned flag
 		(void *)graph->name);
 	for (const struct fgv_node *each = graph->first; each; each = each->next) {
 		fprintf(file, "\"%p\" [shape=box label=\"%u %s", (void *)each->name, index++,
-			kinds[each->work.params.type]);
+			kinds[fgv_node_type(each)]);
 		if (wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
 			fprintf(file, "\\nnode %p", (void *)each->name);
 		print_params(file, &each->work, flags);

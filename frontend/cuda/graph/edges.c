@@ -189,7 +189,7 @@ static CUresult change_edge(const struct fgv_graph *graph, CUgraphNode from_name
 
 	if (!from || !to || from->graph != graph || to->graph != graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (add && data && !fgv_edge_is_good(data, from->work.params.type, to->work.params.type))
+	if (add && data && !fgv_edge_is_good(data, fgv_node_type(from), fgv_node_type(to)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (add)
 		return fgv_node_add_before(to, from, data);

@@ -84,7 +84,8 @@ static CUresult list_uses(struct fgv_exec *exec)
 
 		if (work->memory)
 			exec->uses[exec->use_count++] = (struct fgv_graph_memory_use){
-				work->memory, work->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+				work->memory,
+				work->task->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	}
 	return CUDA_SUCCESS;
 }
@@ -218,7 +219,7 @@ static CUresult post_nodes(struct fgv_lane *lane, const struct fgv_exec *exec, u
 
 	for (uint32_t i = first; i < end && !res; i++) {
 		if (!exec->order[i]->disabled)
-			res = fgv_records_run(lane, exec->order[i]->work.records, stream);
+			res = fgv_records_run(lane, exec->order[i]->work.task->records, stream);
 	}
 	return res;
 }

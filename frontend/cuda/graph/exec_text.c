@@ -59,13 +59,16 @@ static CUresult make_room(struct fgv_exec_part *text, size_t len)
 	return CUDA_SUCCESS;
 }
 
+/* The padding is the last word's, which is zero before what comes is in it. */
 static void append(struct fgv_exec_part *text, const void *from, size_t len)
 {
 	size_t padded = fgv_align_up(len, 8);
+	uint64_t *words = (uint64_t *)(text->bytes + text->len);
 
-	if (len)
-		memcpy(text->bytes + text->len, from, len);
-	memset(text->bytes + text->len + len, 0, padded - len);
+	if (!len)
+		return;
+	words[padded / 8 - 1] = 0;
+	memcpy(words, from, len);
 	text->len += padded;
 }
 
@@ -81,7 +84,8 @@ static CUresult put_as(struct fgv_exec_part *text, struct fgv_graph_node head,
 		return res;
 	head.inside = text->inside;
 	head.body = text->body;
-	append(text, &head, sizeof(head));
+	memcpy(text->bytes + text->len, &head, sizeof(head));
+	text->len += sizeof(head);
 	append(text, before, before_len);
 	append(text, message, head.message_len);
 	text->count++;
@@ -180,7 +184,7 @@ static uint32_t list_before(const struct fgv_node *node, uint32_t part, const st
 static CUresult put_records(struct fgv_exec_text *text, struct fgv_node *node, uint32_t number,
 			    const uint32_t *before, uint32_t before_count)
 {
-	const struct fgv_record *record = node->work.records;
+	const struct fgv_record *record = node->work.task->records;
 	struct fgv_exec_part *part = &text->parts[number];
 	uint32_t last;
 	CUresult res;
@@ -262,7 +266,7 @@ static CUresult put_child(struct fgv_exec_text *text, struct fgv_node *node, uin
 static CUresult write_choice(struct fgv_exec_part *part, struct fgv_node *node,
 			     const uint32_t *before, uint32_t before_count)
 {
-	const CUDA_CONDITIONAL_NODE_PARAMS *params = &node->work.params.conditional;
+	const CUDA_CONDITIONAL_NODE_PARAMS *params = &node->work.task->params.conditional;
 	const struct fgv_graph_choice choice = {
 		.condition = params->handle,
 		.type = params->type,
@@ -395,13 +399,13 @@ static uint32_t count_records(const struct fgv_record *first)
 /* The host changes none. */
 static bool is_event(const struct fgv_node *node)
 {
-	return node->work.params.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
-	       node->work.params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+	return fgv_node_type(node) == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+	       fgv_node_type(node) == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
 }
 
 CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node, uint64_t *moved)
 {
-	const struct fgv_record *record = node->work.records;
+	const struct fgv_record *record = node->work.task->records;
 	uint32_t count = count_records(record);
 	CUresult res = CUDA_SUCCESS;
 

@@ -64,7 +64,7 @@ static enum fgv_stats_graph way_of_node(struct fgv_node *node)
 	enum fgv_stats_graph way = FGV_STATS_GRAPH_HOST;
 
 	node->moved = 0;
-	for (const struct fgv_record *each = node->work.records;
+	for (const struct fgv_record *each = node->work.task->records;
 	     each && way == FGV_STATS_GRAPH_HOST; each = each->next) {
 		way = way_of_record(each);
 		node->moved += moved_by(each);
@@ -79,7 +79,7 @@ enum fgv_exec_side fgv_exec_side_of(struct fgv_node *node)
 	node->moved = 0;
 	if (node->work.bodies)
 		return FGV_EXEC_HOST;
-	if (!node->work.records)
+	if (!node->work.task->records)
 		return FGV_EXEC_ANY;
 	return way_of_node(node) == FGV_STATS_GRAPH_HOST ? FGV_EXEC_HOST : FGV_EXEC_PROGRAM;
 }

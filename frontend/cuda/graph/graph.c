@@ -35,10 +35,13 @@ static void free_node(struct fgv_node *node)
 	if (node->name)
 		fgv_object_destroy(FGV_OBJECT_NODE, node->name, &info);
 	fgv_work_free(&node->work);
-	free(node->before);
-	free(node->edges);
+	if (!node->has_pooled_lists) {
+		free(node->before);
+		free(node->edges);
+	}
 	free(node->args);
-	free(node);
+	if (!node->is_pooled)
+		free(node);
 }
 
 void fgv_graph_free(struct fgv_graph *graph)
@@ -57,6 +60,7 @@ void fgv_graph_free(struct fgv_graph *graph)
 	}
 	fgv_held_release(graph->held);
 	fgv_home_put(graph->home);
+	free(graph->pool);
 	free(graph);
 }
 
@@ -98,12 +102,36 @@ const CUgraphEdgeData *fgv_node_edge(const struct fgv_node *node, const struct f
 	return NULL;
 }
 
+/* Lists of its own in the place of those in the pool. */
+static bool leave_pool(struct fgv_node *node)
+{
+	size_t before_len = node->before_count * sizeof(struct fgv_node *);
+	size_t edges_len = node->before_count * sizeof(*node->edges);
+	struct fgv_node **before = malloc(before_len + 1);
+	CUgraphEdgeData *edges = malloc(edges_len + 1);
+
+	if (!before || !edges) {
+		free(before);
+		free(edges);
+		return false;
+	}
+	node->before = memcpy(before, node->before, before_len);
+	node->edges = memcpy(edges, node->edges, edges_len);
+	node->has_pooled_lists = false;
+	return true;
+}
+
 /* Room for one more that it waits for. */
 static bool make_room_before(struct fgv_node *node)
 {
 	size_t count = node->before_count + 1;
-	struct fgv_node **before = realloc(node->before, count * sizeof(struct fgv_node *));
-	CUgraphEdgeData *edges = realloc(node->edges, count * sizeof(*edges));
+	struct fgv_node **before;
+	CUgraphEdgeData *edges;
+
+	if (node->has_pooled_lists && !leave_pool(node))
+		return false;
+	before = realloc(node->before, count * sizeof(struct fgv_node *));
+	edges = realloc(node->edges, count * sizeof(*edges));
 
 	if (before)
 		node->before = before;
@@ -136,6 +164,14 @@ static CUresult add_all_before(struct fgv_node *node, struct fgv_node *const *be
 	return res;
 }
 
+/* Behind the nodes that @graph has. */
+static void put_last(struct fgv_graph *graph, struct fgv_node *node)
+{
+	*graph->end = node;
+	graph->end = &node->next;
+	graph->count++;
+}
+
 CUresult fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *before,
 		       const CUgraphEdgeData *edges, size_t before_count,
 		       const struct fgv_work *work, struct fgv_node **node)
@@ -157,12 +193,12 @@ CUresult fgv_graph_add(struct fgv_graph *graph, struct fgv_node *const *before,
 		return res;
 	}
 	made->work = *work;
-	*graph->end = made;
-	graph->end = &made->next;
-	graph->count++;
+	put_last(graph, made);
 	*node = made;
 	return CUDA_SUCCESS;
 }
+
+/* --- Copies ---------------------------------------------------------------------- */
 
 /* The names that @node's copies know it by. */
 static CUgraphNode origin_of(const struct fgv_node *node)
@@ -170,34 +206,69 @@ static CUgraphNode origin_of(const struct fgv_node *node)
 	return node->name ? node->name : node->origin;
 }
 
-static CUresult copy_node(struct fgv_graph *to, struct fgv_node *node)
+/* @copy, of the pool, becomes a copy of @node that waits for nothing. */
+static CUresult copy_node(struct fgv_graph *to, struct fgv_node *node, struct fgv_node *copy)
 {
-	struct fgv_work work;
-	CUresult res = fgv_work_copy(&node->work, &work);
+	CUresult res = fgv_work_copy(&node->work, &copy->work);
 
 	if (res)
 		return res;
-	res = fgv_graph_add(to, NULL, NULL, 0, &work, &node->twin);
-	if (res) {
-		fgv_work_free(&work);
-		return res;
-	}
-	node->twin->origin = origin_of(node);
-	node->twin->disabled = node->disabled;
-	return CUDA_SUCCESS;
+	copy->graph = to;
+	copy->is_pooled = true;
+	copy->origin = origin_of(node);
+	copy->disabled = node->disabled;
+	node->twin = copy;
+	put_last(to, copy);
+	if (to->name)
+		copy->name = fgv_object_create_for(FGV_OBJECT_NODE, copy);
+	return to->name && !copy->name ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* All nodes first: what is waited for may have been made later. */
+/* What the copy of @node waits for, in lists of the pool. */
+static void copy_edges(const struct fgv_node *node, struct fgv_node **before,
+		       CUgraphEdgeData *edges)
+{
+	struct fgv_node *copy = node->twin;
+
+	copy->before = before;
+	copy->edges = edges;
+	copy->before_count = node->before_count;
+	copy->has_pooled_lists = true;
+	for (uint32_t i = 0; i < node->before_count; i++) {
+		before[i] = node->before[i]->twin;
+		edges[i] = node->edges[i];
+	}
+}
+
+static size_t count_edges(const struct fgv_graph *graph)
+{
+	size_t count = 0;
+
+	for (const struct fgv_node *each = graph->first; each; each = each->next)
+		count += each->before_count;
+	return count;
+}
+
+/* All in one piece of memory. All nodes first: what is waited for may have been made later. */
 static CUresult copy_into(struct fgv_graph *to, struct fgv_graph *graph)
 {
+	size_t count = graph->count, edge_count = count_edges(graph);
+	struct fgv_node *nodes = calloc(
+		1, count * sizeof(*nodes) +
+			   edge_count * (sizeof(struct fgv_node *) + sizeof(CUgraphEdgeData)) + 1);
+	struct fgv_node **before = (struct fgv_node **)(nodes + count);
+	CUgraphEdgeData *edges = (CUgraphEdgeData *)(before + edge_count);
 	CUresult res = CUDA_SUCCESS;
 
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	to->pool = nodes;
 	for (struct fgv_node *each = graph->first; each && !res; each = each->next)
-		res = copy_node(to, each);
+		res = copy_node(to, each, nodes++);
 	for (struct fgv_node *each = graph->first; each && !res; each = each->next) {
-		for (uint32_t i = 0; i < each->before_count && !res; i++)
-			res = fgv_node_add_before(each->twin, each->before[i]->twin,
-						  &each->edges[i]);
+		copy_edges(each, before, edges);
+		before += each->before_count;
+		edges += each->before_count;
 	}
 	return res;
 }

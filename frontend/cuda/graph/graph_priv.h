@@ -31,14 +31,23 @@ struct fgv_bodies {
 	uint64_t condition;
 };
 
-/* What a node does, and the parameters that the program gave for it. */
-struct fgv_work {
+/*
+ * What a node does, and the parameters that the program gave for it. A task never changes: a node
+ * that is changed gets another one. So all copies of a node share the task.
+ */
+struct fgv_task {
 	CUgraphNodeParams params; /* of a kernel, without its arguments */
 	struct fgv_record *records;
-	struct fgv_graph *child;	  /* the node's own */
-	struct fgv_bodies *bodies;	  /* the same */
 	struct fgv_attributes attributes; /* of a kernel */
-	struct fgv_graph_memory *memory;  /* that it allocates or frees, with a reference */
+	uint32_t owners;		  /* atomic */
+};
+
+/* The task, with a reference, and what a copy of the node has of its own. */
+struct fgv_work {
+	struct fgv_task *task;
+	struct fgv_graph *child;
+	struct fgv_bodies *bodies;
+	struct fgv_graph_memory *memory; /* that it allocates or frees, with a reference */
 };
 
 struct fgv_node {
@@ -56,15 +65,18 @@ struct fgv_node {
 	struct fgv_node *next_changed; /* since the host was told what they do */
 	bool is_changed;	       /* it is among those */
 	bool disabled;
-	bool marked; /* by who walks through the graph */
+	bool marked;	/* by who walks through the graph */
+	bool is_pooled; /* its memory is the graph's pool's */
+	bool has_pooled_lists;
 	struct fgv_work work;
-	void **args; /* of a kernel, as the program was told them */
+	void **args; /* of a kernel, as the program was told them: a copy, behind the pointers */
 };
 
 struct fgv_graph {
 	CUgraph name;
 	struct fgv_node *first;
 	struct fgv_node **end;
+	void *pool; /* with the nodes that were copied, and what they wait for; NULL: none were */
 	struct fgv_held *held; /* objects of the program's that it keeps */
 	uint32_t count;
 	uint32_t executables; /* made of it and not destroyed */
@@ -88,6 +100,11 @@ static inline struct fgv_graph *fgv_graph_of(CUgraph name)
 static inline struct fgv_node *fgv_node_of(CUgraphNode name)
 {
 	return fgv_object_address(FGV_OBJECT_NODE, name);
+}
+
+static inline CUgraphNodeType fgv_node_type(const struct fgv_node *node)
+{
+	return node->work.task->params.type;
 }
 
 /*
@@ -139,7 +156,7 @@ CUresult fgv_node_change(struct fgv_node *node, const CUgraphNodeParams *params)
 /* The node @name if it is one of @type, else NULL. */
 struct fgv_node *fgv_node_of_type(CUgraphNode name, CUgraphNodeType type);
 
-/* Points @node->args to its kernel's arguments, where the launch that was recorded has them. */
+/* Gives @node->args the arguments of its kernel, as the launch that was recorded has them. */
 CUresult fgv_node_list_args(struct fgv_node *node);
 
 /*
@@ -148,9 +165,12 @@ CUresult fgv_node_list_args(struct fgv_node *node);
  */
 CUresult fgv_work_make(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
 		       struct fgv_work *work);
-/* What a stream's capture has recorded. */
-void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
+/* What a stream's capture has recorded, which stays the recorder's after a failure. */
+CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
 CUresult fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy);
+/* Work with a new task, which owns @records from then on, and nothing else. */
+CUresult fgv_work_start(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
+			struct fgv_record *records, struct fgv_work *work);
 /* The same of a node that is a graph. */
 CUresult fgv_work_copy_child(struct fgv_graph *graph, struct fgv_graph **child);
 void fgv_work_free(struct fgv_work *work);

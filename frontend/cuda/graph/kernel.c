@@ -11,22 +11,28 @@
 #include "frontend/cuda/graph/node.h"
 #include "frontend/cuda/module/registry.h"
 
+/* A copy, as copies of the node have the same task: what a program writes there is not theirs. */
 CUresult fgv_node_list_args(struct fgv_node *node)
 {
-	const struct fgv_kernel *kernel = fgv_registry_kernel(node->work.params.kernel.func);
-	const struct fgv_record *record = node->work.records;
-	uint8_t *arg =
-		(uint8_t *)record->message + (record->op == FGV_OP_LAUNCH_CLUSTERS
-						      ? sizeof(struct fgv_launch_clusters_request)
-						      : sizeof(struct fgv_launch_request));
+	const struct fgv_task *task = node->work.task;
+	const struct fgv_kernel *kernel = fgv_registry_kernel(task->params.kernel.func);
+	const struct fgv_record *record = task->records;
+	size_t head = record->op == FGV_OP_LAUNCH_CLUSTERS
+			      ? sizeof(struct fgv_launch_clusters_request)
+			      : sizeof(struct fgv_launch_request);
+	size_t pointers;
+	uint8_t *arg;
 	void **args;
 
 	if (!kernel || !kernel->info)
 		return CUDA_ERROR_INVALID_HANDLE;
-	args = realloc(node->args, (kernel->info->param_count + 1) * sizeof(void *));
+	pointers = (kernel->info->param_count + 1) * sizeof(void *);
+	args = realloc(node->args, pointers + record->len - head);
 	if (!args)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->args = args;
+	arg = (uint8_t *)args + pointers;
+	memcpy(arg, (const uint8_t *)record->message + head, record->len - head);
 	for (uint32_t i = 0; i < kernel->info->param_count; i++) {
 		args[i] = arg;
 		arg += fgv_align_up(kernel->info->param_sizes[i], 8);
@@ -41,16 +47,34 @@ static bool launches_alike(const struct fgv_attributes *a, const struct fgv_attr
 	       !memcmp(&a->cluster, &b->cluster, sizeof(a->cluster));
 }
 
+/* With other attributes, of which the host is told nothing. */
+static CUresult note(struct fgv_node *node, const struct fgv_attributes *attributes)
+{
+	const struct fgv_task *task = node->work.task;
+	struct fgv_record *records;
+	struct fgv_work work;
+	CUresult res;
+
+	if (fgv_records_copy(task->records, &records))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	res = fgv_work_start(&task->params, attributes, records, &work);
+	if (res) {
+		fgv_records_free(records);
+		return res;
+	}
+	fgv_work_free(&node->work);
+	node->work = work;
+	return CUDA_SUCCESS;
+}
+
 /* With other attributes, and the arguments that it has. */
 static CUresult apply(struct fgv_node *node, const struct fgv_attributes *attributes)
 {
-	CUgraphNodeParams params = node->work.params;
+	CUgraphNodeParams params = node->work.task->params;
 	CUresult res;
 
-	if (launches_alike(attributes, &node->work.attributes)) {
-		node->work.attributes = *attributes;
-		return CUDA_SUCCESS;
-	}
+	if (launches_alike(attributes, &node->work.task->attributes))
+		return note(node, attributes);
 	res = fgv_node_list_args(node);
 	params.kernel.kernelParams = node->args;
 	return res ? res : fgv_node_remake(node, &params, attributes);
@@ -65,7 +89,7 @@ CUresult fgv_node_set_attribute(CUgraphNode name, CUkernelNodeAttrID id,
 
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
-	attributes = node->work.attributes;
+	attributes = node->work.task->attributes;
 	res = fgv_attribute_set(&attributes, FGV_ATTRIBUTE_NODE, id, value);
 	return res ? res : apply(node, &attributes);
 }
@@ -77,7 +101,7 @@ CUresult fgv_node_get_attribute(CUgraphNode name, CUkernelNodeAttrID id,
 
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
-	return fgv_attribute_get(&node->work.attributes, FGV_ATTRIBUTE_NODE, id, value);
+	return fgv_attribute_get(&node->work.task->attributes, FGV_ATTRIBUTE_NODE, id, value);
 }
 
 CUresult fgv_node_copy_attributes(CUgraphNode to, CUgraphNode from)
@@ -87,5 +111,5 @@ CUresult fgv_node_copy_attributes(CUgraphNode to, CUgraphNode from)
 
 	if (!target || !source)
 		return CUDA_ERROR_INVALID_VALUE;
-	return apply(target, &source->work.attributes);
+	return apply(target, &source->work.task->attributes);
 }

@@ -133,10 +133,17 @@ static void keep_kernel(CUDA_KERNEL_NODE_PARAMS_v3 *p)
 CUresult fgv_work_make(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
 		       struct fgv_work *work)
 {
-	*work = (struct fgv_work){.params = *params, .attributes = *attributes};
+	CUresult res = fgv_work_start(params, attributes, NULL, work);
+
+	if (res)
+		return res;
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		keep_kernel(&work->params.kernel);
+		keep_kernel(&work->task->params.kernel);
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		return make_child(&params->graph, work);
-	return record(params, attributes, &work->records);
+		res = make_child(&params->graph, work);
+	else
+		res = record(params, attributes, &work->task->records);
+	if (res)
+		fgv_work_free(work);
+	return res;
 }

@@ -87,7 +87,7 @@ void fgv_node_note_memory(const struct fgv_node *node)
 
 	if (!memory)
 		return;
-	if (node->work.params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+	if (fgv_node_type(node) == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		fgv_graph_memory_note_alloc(memory, node->graph->name);
 	else
 		fgv_graph_memory_note_free(memory, node->graph->name, node);
@@ -97,7 +97,7 @@ static bool are_edges_good(struct fgv_node *const *before, const CUgraphEdgeData
 			   size_t count, CUgraphNodeType type)
 {
 	for (size_t i = 0; edges && i < count; i++) {
-		if (!fgv_edge_is_good(&edges[i], before[i]->work.params.type, type))
+		if (!fgv_edge_is_good(&edges[i], fgv_node_type(before[i]), type))
 			return false;
 	}
 	return true;
@@ -122,9 +122,9 @@ static CUresult add_after(struct fgv_graph *graph, struct fgv_node *const *befor
 	}
 	fgv_node_note_memory(node);
 	if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-		params->alloc.dptr = node->work.params.alloc.dptr;
+		params->alloc.dptr = node->work.task->params.alloc.dptr;
 	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-		params->conditional.phGraph_out = node->work.params.conditional.phGraph_out;
+		params->conditional.phGraph_out = node->work.task->params.conditional.phGraph_out;
 	*name = node->name;
 	return CUDA_SUCCESS;
 }
@@ -162,9 +162,9 @@ CUresult fgv_node_remake(struct fgv_node *node, const CUgraphNodeParams *params,
 CUresult fgv_node_change(struct fgv_node *node, const CUgraphNodeParams *params)
 {
 	const struct fgv_attributes attributes =
-		node ? node->work.attributes : (struct fgv_attributes){0};
+		node ? node->work.task->attributes : (struct fgv_attributes){0};
 
-	if (!node || !params || node->work.params.type != params->type)
+	if (!node || !params || fgv_node_type(node) != params->type)
 		return CUDA_ERROR_INVALID_VALUE;
 	return fgv_node_remake(node, params, &attributes);
 }
@@ -178,7 +178,7 @@ struct fgv_node *fgv_node_of_type(CUgraphNode name, CUgraphNodeType type)
 {
 	struct fgv_node *node = fgv_node_of(name);
 
-	return node && node->work.params.type == type ? node : NULL;
+	return node && fgv_node_type(node) == type ? node : NULL;
 }
 
 CUresult fgv_node_get_params(CUgraphNode name, CUgraphNodeType type, CUgraphNodeParams *params)
@@ -192,7 +192,7 @@ CUresult fgv_node_get_params(CUgraphNode name, CUgraphNodeType type, CUgraphNode
 		res = fgv_node_list_args(node);
 	if (res)
 		return res;
-	*params = node->work.params;
+	*params = node->work.task->params;
 	if (type == CU_GRAPH_NODE_TYPE_KERNEL)
 		params->kernel.kernelParams = node->args;
 	else if (type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -206,7 +206,7 @@ CUresult fgv_node_get_type(CUgraphNode name, CUgraphNodeType *type)
 
 	if (!node || !type)
 		return CUDA_ERROR_INVALID_VALUE;
-	*type = node->work.params.type;
+	*type = fgv_node_type(node);
 	return CUDA_SUCCESS;
 }
 

@@ -22,8 +22,8 @@ static bool refuse(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResult re
 static bool choose_alike(const struct fgv_node *mine, const struct fgv_node *other,
 			 CUgraphExecUpdateResultInfo *info)
 {
-	const CUDA_CONDITIONAL_NODE_PARAMS *a = &mine->work.params.conditional;
-	const CUDA_CONDITIONAL_NODE_PARAMS *b = &other->work.params.conditional;
+	const CUDA_CONDITIONAL_NODE_PARAMS *a = &mine->work.task->params.conditional;
+	const CUDA_CONDITIONAL_NODE_PARAMS *b = &other->work.task->params.conditional;
 
 	if (a->handle != b->handle || a->type != b->type || a->size != b->size)
 		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
@@ -39,7 +39,7 @@ static bool choose_alike(const struct fgv_node *mine, const struct fgv_node *oth
 static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
 		      CUgraphExecUpdateResultInfo *info)
 {
-	if (mine->work.params.type != other->work.params.type)
+	if (fgv_node_type(mine) != fgv_node_type(other))
 		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, other);
 	if (mine->before_count != other->before_count)
 		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other);
@@ -87,11 +87,12 @@ static bool do_alike(const struct fgv_record *mine, const struct fgv_record *oth
 }
 
 /* Whether the program was told the same of both as well. */
-static bool are_same(const struct fgv_work *mine, const struct fgv_work *other)
+static bool are_same(const struct fgv_task *mine, const struct fgv_task *other)
 {
-	return do_alike(mine->records, other->records) &&
-	       !memcmp(&mine->params, &other->params, sizeof(mine->params)) &&
-	       !memcmp(&mine->attributes, &other->attributes, sizeof(mine->attributes));
+	return mine == other ||
+	       (do_alike(mine->records, other->records) &&
+		!memcmp(&mine->params, &other->params, sizeof(mine->params)) &&
+		!memcmp(&mine->attributes, &other->attributes, sizeof(mine->attributes)));
 }
 
 /* Child graphs and choices stay, as the order has their nodes. */
@@ -109,12 +110,12 @@ static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 			res = take_work(exec, bodies->graphs[i]);
 		if (each->work.child || bodies)
 			continue;
-		if (are_same(&each->twin->work, &each->work))
+		if (are_same(each->twin->work.task, each->work.task))
 			continue;
 		res = fgv_work_copy(&each->work, &work);
 		if (res)
 			break;
-		if (!do_alike(each->twin->work.records, work.records))
+		if (!do_alike(each->twin->work.task->records, work.task->records))
 			fgv_exec_host_note(exec, each->twin);
 		fgv_work_free(&each->twin->work);
 		each->twin->work = work;
@@ -184,7 +185,7 @@ static struct fgv_node *find_optional(struct fgv_exec *exec, CUgraphNode name)
 {
 	struct fgv_node *node = exec ? fgv_exec_find(exec, name) : NULL;
 
-	return node && node->work.params.type <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
+	return node && fgv_node_type(node) <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
 }
 
 CUresult fgv_exec_set_enabled(CUgraphExec name, CUgraphNode node_name, unsigned enabled)

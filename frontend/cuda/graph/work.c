@@ -2,6 +2,7 @@
  * What nodes do: copying and freeing it, and what of it a stream's capture has recorded.
  */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "api/gpu_wire.h"
 
@@ -21,24 +22,48 @@ CUresult fgv_work_copy_child(struct fgv_graph *graph, struct fgv_graph **child)
 	return res;
 }
 
+CUresult fgv_work_start(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
+			struct fgv_record *records, struct fgv_work *work)
+{
+	struct fgv_task *task = malloc(sizeof(*task));
+
+	if (!task)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*task = (struct fgv_task){*params, records, *attributes, 1};
+	*work = (struct fgv_work){.task = task};
+	return CUDA_SUCCESS;
+}
+
+/* The last owner frees it behind what the others did with it: the decrement acquires their own. */
+static void put_task(struct fgv_task *task)
+{
+	if (!task || __atomic_sub_fetch(&task->owners, 1, __ATOMIC_ACQ_REL))
+		return;
+	fgv_records_free(task->records);
+	free(task);
+}
+
 CUresult fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy)
 {
+	CUresult res = CUDA_SUCCESS;
+
+	__atomic_add_fetch(&work->task->owners, 1, __ATOMIC_RELAXED);
 	*copy = (struct fgv_work){
-		.params = work->params,
-		.attributes = work->attributes,
+		.task = work->task,
 		.memory = fgv_graph_memory_get(work->memory),
 	};
 	if (work->child)
-		return fgv_work_copy_child(work->child, &copy->child);
-	if (work->bodies)
-		return fgv_bodies_copy(work->bodies, &copy->bodies);
-	return fgv_records_copy(work->records, &copy->records) ? CUDA_ERROR_OUT_OF_MEMORY
-							       : CUDA_SUCCESS;
+		res = fgv_work_copy_child(work->child, &copy->child);
+	else if (work->bodies)
+		res = fgv_bodies_copy(work->bodies, &copy->bodies);
+	if (res)
+		fgv_work_free(copy);
+	return res;
 }
 
 void fgv_work_free(struct fgv_work *work)
 {
-	fgv_records_free(work->records);
+	put_task(work->task);
 	fgv_graph_free(work->child);
 	fgv_bodies_free(work->bodies);
 	fgv_graph_memory_put(work->memory);
@@ -168,13 +193,18 @@ static void describe_attributes(const struct fgv_record *record, struct fgv_attr
 	attributes->cluster_policy = (CUclusterSchedulingPolicy)request->policy;
 }
 
-void fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
+CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
 {
+	const CUgraphNodeParams params = {0};
+	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
 	const struct fgv_record *first = recorder->first;
+	CUresult res = fgv_work_start(&params, &attributes, recorder->first, work);
 
-	*work = (struct fgv_work){.records = recorder->first, .attributes = FGV_ATTRIBUTES_DEFAULT};
-	describe(recorder, &work->params);
+	if (res)
+		return res;
+	describe(recorder, &work->task->params);
 	if (!first->run)
-		describe_attributes(first, &work->attributes);
+		describe_attributes(first, &work->task->attributes);
 	fgv_recorder_init(recorder);
+	return CUDA_SUCCESS;
 }
