@@ -38,6 +38,9 @@
 /* Of the function that has parameters, each of 8 bytes. */
 #define PARAMS 4
 
+/* Kernels of a graph; its text fits into one message. */
+#define NODES 100
+
 static struct fgv_session session;
 static struct fgv_client client;
 static struct fgv_lane *lane;
@@ -258,6 +261,8 @@ static uint32_t make_function(uint32_t params)
 	object->function.param_sizes = sizes;
 	object->function.param_count = params;
 	object->function.args_len = params * 8;
+	object->function.module = fgv_handles_add(&session.handles, FGV_KIND_MODULE);
+	check(object->function.module, "a module");
 	return object->handle;
 }
 
@@ -405,6 +410,50 @@ static void do_allocations(unsigned count)
 	}
 }
 
+/* A chain of kernels. */
+static uint32_t write_text(uint8_t *text)
+{
+	struct {
+		struct fgv_graph_node head;
+		uint32_t before[2]; /* one, and what pads it */
+		struct fgv_launch_request launch;
+		uint64_t args[PARAMS];
+	} node = {
+		.head = {.op = FGV_OP_LAUNCH,
+			 .message_len = sizeof(node.launch) + sizeof(node.args),
+			 .before_count = 1},
+		.launch = {.function = with_params,
+			   .grid = {1, 1, 1},
+			   .block = {1, 1, 1},
+			   .param_count = PARAMS},
+	};
+	struct fgv_graph_node first = {.op = FGV_GRAPH_NO_OP};
+	uint32_t len = sizeof(first);
+
+	memcpy(text, &first, sizeof(first));
+	for (uint32_t i = 1; i < NODES; i++, len += sizeof(node)) {
+		node.head.number = i;
+		node.before[0] = i - 1;
+		memcpy(text + len, &node, sizeof(node));
+	}
+	return len;
+}
+
+static void do_graphs(unsigned count)
+{
+	static uint8_t text[FGV_DATA_MAX];
+	uint32_t len = write_text(text), call;
+	struct fgv_graph_build_reply reply;
+
+	while (count--) {
+		check(!fgv_send_graph_build(lane, 0, NODES, 0, text, len, &call), "a graph");
+		take();
+		check(!fgv_lane_wait(lane, call, &reply, sizeof(reply)) && reply.graph, "a graph");
+		check(!fgv_post_graph_destroy(lane, reply.graph), "a graph's end");
+		take();
+	}
+}
+
 static const struct operation {
 	const char *name;
 	void (*run)(unsigned count);
@@ -417,6 +466,7 @@ static const struct operation {
 	{"copy_in_4B", do_copies_in},
 	{"copy_out_4B", do_copies_out},
 	{"malloc_free", do_allocations},
+	{"graph_100", do_graphs},
 };
 
 static unsigned long long least_spent(const struct operation *operation, unsigned count, int rounds)

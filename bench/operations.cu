@@ -76,6 +76,41 @@ static void malloc_free(int)
 	CUDA(cudaFree(memory));
 }
 
+#define NODES 100
+
+/* A chain of kernels, which is made once. */
+static cudaGraph_t make_graph(void)
+{
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
+
+	CUDA(cudaGraphCreate(&graph, 0));
+	for (int i = 0; i < NODES; i++) {
+		char *pointer = device;
+		int number = 0;
+		float real = 1.0f;
+		double precise = 2.0;
+		void *args[] = {&pointer, &number, &real, &precise};
+		cudaKernelNodeParams params = {};
+		cudaGraphNode_t before = node;
+
+		params.func = (void *)with_params;
+		params.gridDim = params.blockDim = dim3(1);
+		params.kernelParams = args;
+		CUDA(cudaGraphAddKernelNode(&node, graph, &before, i > 0, &params));
+	}
+	return graph;
+}
+
+static void graph_100(int)
+{
+	static cudaGraph_t graph = make_graph();
+	cudaGraphExec_t exec;
+
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
 static const struct operation {
 	const char *name;
 	void (*run)(int i);
@@ -83,7 +118,7 @@ static const struct operation {
 	{"launch", launch},	      {"launch_params", launch_params},
 	{"launch_sync", launch_sync}, {"sync_idle", sync_idle},
 	{"copy_in_4B", copy_in},      {"copy_out_4B", copy_out},
-	{"malloc_free", malloc_free},
+	{"malloc_free", malloc_free}, {"graph_100", graph_100},
 };
 
 static void run(const struct operation &operation, int count, int rounds)

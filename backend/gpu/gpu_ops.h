@@ -105,7 +105,8 @@ struct fgv_gpu_node {
 	enum fgv_gpu_node_kind kind;
 	bool is_disabled; /* it keeps its place and does nothing */
 	uint32_t before_count;
-	uint32_t *before; /* numbers of the nodes that it waits for, all smaller than its own */
+	const uint32_t
+		*before; /* numbers of the nodes that it waits for, all smaller than its own */
 	uint32_t inside; /* number + 1 of the choice that it is in, smaller than its own; 0: none */
 	uint32_t body;	 /* which of that one's bodies */
 	union {
@@ -358,8 +359,8 @@ struct fgv_gpu_ops {
 				   fgv_gpu_each_managed *each, void *arg, char *log,
 				   size_t log_len);
 	/*
-	 * PTX, for module_load() and free(), of kernel @function of @module alone, whose launches do
-	 * parts of its grid: they have one parameter more, a struct ptx_part (ptx/ptx.h).
+	 * PTX, for module_load() and free(), of kernel @function of @module alone, whose launches
+	 * do parts of its grid: they have one parameter more, a struct ptx_part (ptx/ptx.h).
 	 * Variables are those of @module, which was loaded from @image and stays as long as what is
 	 * made of the text. CUDA_ERROR_NOT_SUPPORTED, and why, where it can't be.
 	 */

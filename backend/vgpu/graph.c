@@ -8,61 +8,6 @@
 #include "backend/vgpu/session.h"
 #include "common/util.h"
 
-/* --- Parts --------------------------------------------------------------------- */
-
-void fgv_graphs_drop_parts(struct fgv_graphs *graphs, uint32_t lane)
-{
-	struct fgv_graph_parts *parts = &graphs->parts[lane];
-
-	graphs->parts_bytes -= parts->room;
-	free(parts->bytes);
-	*parts = (struct fgv_graph_parts){0};
-}
-
-void fgv_graphs_fini(struct fgv_graphs *graphs)
-{
-	for (uint32_t i = 0; i < FGV_LANES_MAX; i++)
-		fgv_graphs_drop_parts(graphs, i);
-}
-
-static CUresult grow(struct fgv_graphs *graphs, struct fgv_graph_parts *parts, uint64_t len)
-{
-	uint64_t room = fgv_max_u64(2 * parts->room, parts->len + len);
-	uint8_t *grown;
-
-	if (parts->len + len <= parts->room)
-		return CUDA_SUCCESS;
-	if (graphs->parts_bytes - parts->room + room > FGV_GRAPH_TEXT_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	grown = realloc(parts->bytes, room);
-	if (!grown)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	graphs->parts_bytes += room - parts->room;
-	parts->bytes = grown;
-	parts->room = room;
-	return CUDA_SUCCESS;
-}
-
-CUresult fgv_graphs_add_part(struct fgv_graphs *graphs, uint32_t lane, uint64_t offset,
-			     const void *text, uint32_t len)
-{
-	struct fgv_graph_parts *parts = &graphs->parts[lane];
-	CUresult status = CUDA_ERROR_INVALID_VALUE;
-
-	if (!offset)
-		fgv_graphs_drop_parts(graphs, lane);
-	if (offset == parts->len)
-		status = grow(graphs, parts, len);
-	if (status != CUDA_SUCCESS) {
-		fgv_graphs_drop_parts(graphs, lane);
-		return status;
-	}
-	if (len > 0)
-		memcpy(parts->bytes + parts->len, text, len);
-	parts->len += len;
-	return CUDA_SUCCESS;
-}
-
 /* --- Nodes --------------------------------------------------------------------- */
 
 static bool fits(const struct fgv_graphs *graphs, uint64_t len, uint32_t count)
@@ -90,21 +35,30 @@ static bool is_event(const struct fgv_gpu_node *node)
 	return node->kind == FGV_GPU_NODE_RECORD || node->kind == FGV_GPU_NODE_WAIT;
 }
 
-/* Puts a node in the place of another, or of none, which the caller is to drop; counts it. */
-static void put_node(struct fgv_session *session, struct fgv_graph *graph, uint32_t number,
-		     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
+static void keep_bytes(struct fgv_session *session, struct fgv_graph *graph, uint64_t bytes)
 {
-	session->graphs.kept_bytes += kept->bytes - graph->kept[number].bytes;
-	graph->bytes += kept->bytes - graph->kept[number].bytes;
-	graph->moved += moved_by(node, kept);
-	graph->moved -= moved_by(&graph->nodes[number], &graph->kept[number]);
-	graph->kernels -= graph->nodes[number].kind == FGV_GPU_NODE_KERNEL;
+	session->graphs.kept_bytes += bytes;
+	graph->bytes += bytes;
+}
+
+static void count_node(struct fgv_graph *graph, uint32_t number)
+{
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+
+	graph->moved += moved_by(node, &graph->kept[number]);
 	graph->kernels += node->kind == FGV_GPU_NODE_KERNEL;
-	graph->events -= is_event(&graph->nodes[number]);
 	graph->events += is_event(node);
 	graph->uses_host |= copies_host_memory(node);
-	graph->nodes[number] = *node;
-	graph->kept[number] = *kept;
+}
+
+/* Before another takes its place. */
+static void uncount_node(struct fgv_graph *graph, uint32_t number)
+{
+	const struct fgv_gpu_node *node = &graph->nodes[number];
+
+	graph->moved -= moved_by(node, &graph->kept[number]);
+	graph->kernels -= node->kind == FGV_GPU_NODE_KERNEL;
+	graph->events -= is_event(node);
 }
 
 /* In one of the bodies of a choice, where what it waits for is, too. */
@@ -154,22 +108,17 @@ static CUresult read_all(struct fgv_session *session, struct fgv_graph *graph,
 	uint32_t edges = 0;
 
 	for (uint32_t i = 0; i < graph->count; i++) {
-		struct fgv_graph_kept kept;
-		struct fgv_gpu_node node;
 		uint32_t number;
-		CUresult status = fgv_graph_text_next(session, &text, i + 1, &number, &node, &kept);
+		CUresult status = fgv_graph_text_next(session, &text, i + 1, &number,
+						      &graph->nodes[i], &graph->kept[i]);
 
+		if (status == CUDA_SUCCESS)
+			status = number == i ? check_node(session, graph, i)
+					     : CUDA_ERROR_INVALID_VALUE;
 		if (status != CUDA_SUCCESS)
 			return status;
-		if (number != i) {
-			fgv_graph_text_drop(session, &node, &kept);
-			return CUDA_ERROR_INVALID_VALUE;
-		}
-		put_node(session, graph, number, &node, &kept);
-		status = check_node(session, graph, i);
-		if (status != CUDA_SUCCESS)
-			return status;
-		edges += node.before_count;
+		count_node(graph, i);
+		edges += graph->nodes[i].before_count;
 		if (edges > FGV_GRAPH_EDGES_MAX)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -188,6 +137,24 @@ static CUresult create(struct fgv_session *session, struct fgv_graph *graph)
 	return gpu->ops->graph_create(gpu, graph->nodes, graph->count, &graph->gpu);
 }
 
+/* A copy, which the guest can't change behind the checks. Each argument is in 8 bytes of it. */
+static bool own_text(struct fgv_session *session, struct fgv_graph *graph,
+		     struct fgv_graph_text *text)
+{
+	uint64_t count = text->left / 8;
+	uint8_t *copy;
+
+	graph->text = malloc(count * sizeof(void *) + text->left + 1);
+	if (!graph->text)
+		return false;
+	keep_bytes(session, graph, text->left);
+	copy = (uint8_t *)((void **)graph->text + count);
+	text->at = memcpy(copy, text->at, text->left);
+	text->pointers = graph->text;
+	text->pointers_left = count;
+	return true;
+}
+
 static CUresult make(struct fgv_session *session, struct fgv_graph *graph,
 		     struct fgv_graph_text text)
 {
@@ -195,7 +162,7 @@ static CUresult make(struct fgv_session *session, struct fgv_graph *graph,
 
 	graph->nodes = calloc((size_t)graph->count + 1, sizeof(*graph->nodes));
 	graph->kept = calloc((size_t)graph->count + 1, sizeof(*graph->kept));
-	if (!graph->nodes || !graph->kept)
+	if (!graph->nodes || !graph->kept || !own_text(session, graph, &text))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->mapped_taken = session->mapped.taken;
 	status = read_all(session, graph, text);
@@ -236,7 +203,7 @@ CUresult fgv_graph_make(struct fgv_session *session, struct fgv_object *home, co
 	if (home)
 		move_in(made, home);
 	session->graphs.nodes += count;
-	status = make(session, made, (struct fgv_graph_text){text, len});
+	status = make(session, made, (struct fgv_graph_text){.at = text, .left = len});
 	if (status == CUDA_SUCCESS)
 		*graph = made;
 	else
@@ -253,13 +220,14 @@ CUresult fgv_graph_destroy(struct fgv_session *session, struct fgv_graph *graph)
 	if (graph->conditions)
 		status = session->gpu->ops->home_destroy(session->gpu, graph->conditions);
 	for (uint32_t i = 0; graph->nodes && graph->kept && i < graph->count; i++)
-		fgv_graph_text_drop(session, &graph->nodes[i], &graph->kept[i]);
+		fgv_graph_text_drop(session, &graph->kept[i]);
 	session->graphs.nodes -= graph->count;
 	session->graphs.kept_bytes -= graph->bytes;
 	if (graph->home)
 		move_out(session, graph);
 	free(graph->nodes);
 	free(graph->kept);
+	free(graph->text);
 	free(graph);
 	return status;
 }
@@ -329,8 +297,8 @@ static CUresult judge_change(const struct fgv_graphs *graphs, const struct fgv_g
 static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph,
 			    struct fgv_graph_text *text)
 {
-	struct fgv_graph_kept kept, old_kept;
-	struct fgv_gpu_node node, old;
+	struct fgv_graph_kept kept = {0}, old_kept;
+	struct fgv_gpu_node node = {0}, old;
 	uint32_t number;
 	CUresult status = fgv_graph_text_next(session, text, graph->count, &number, &node, &kept);
 
@@ -340,7 +308,7 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 	old_kept = graph->kept[number];
 	status = judge_change(&session->graphs, &old, &node, &kept);
 	if (status != CUDA_SUCCESS) {
-		fgv_graph_text_drop(session, &node, &kept);
+		fgv_graph_text_drop(session, &kept);
 		return status;
 	}
 	node.inside = old.inside;
@@ -348,17 +316,20 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 	kept.depth = old_kept.depth;
 	node.before = old.before;
 	node.before_count = old.before_count;
-	old.before = NULL;
-	put_node(session, graph, number, &node, &kept);
+	uncount_node(graph, number);
+	graph->nodes[number] = node;
+	graph->kept[number] = kept;
+	count_node(graph, number);
+	keep_bytes(session, graph, kept.bytes - old_kept.bytes);
 	follow(session, graph, number);
-	fgv_graph_text_drop(session, &old, &old_kept);
+	fgv_graph_text_drop(session, &old_kept);
 	return CUDA_SUCCESS;
 }
 
 CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
 			  uint64_t len)
 {
-	struct fgv_graph_text left = {text, len};
+	struct fgv_graph_text left = {.at = text, .left = len};
 	CUresult status = CUDA_SUCCESS;
 
 	if (!graph->gpu)

@@ -26,7 +26,8 @@ struct fgv_graph {
 	uint32_t events;       /* those that record events, or wait for them */
 	bool uses_host;	       /* some node copies from or to host memory */
 	uint64_t mapped_taken; /* of the session's host memory, when it was last looked at */
-	uint64_t bytes;	       /* of all nodes' messages */
+	uint64_t bytes;	       /* of its text, and of the messages of nodes that were changed */
+	void *text;	       /* which nodes use, behind pointers to arguments in it */
 	uint64_t moved;	       /* bytes, by its copies and fills */
 	struct fgv_graph_kept *kept;
 	struct fgv_gpu_node *nodes;
@@ -47,7 +48,7 @@ struct fgv_graph_parts {
 struct fgv_graphs {
 	struct fgv_graph_parts parts[FGV_LANES_MAX];
 	uint64_t parts_bytes; /* room of all of them */
-	uint64_t kept_bytes;  /* of all graphs' nodes */
+	uint64_t kept_bytes;  /* of all graphs */
 	uint32_t nodes;	      /* of all graphs */
 };
 

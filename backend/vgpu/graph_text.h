@@ -16,8 +16,9 @@ struct fgv_session;
 
 /* Of a node, besides what the GPU gets; all zero: of a node that does nothing. */
 struct fgv_graph_kept {
-	void *storage;	/* the request's message, and pointers to its arguments */
-	uint64_t bytes; /* of the message */
+	/* Of a node that was changed: pointers to its arguments, and the message. */
+	void *storage;
+	uint64_t bytes; /* of that message */
 	/* With references: a kernel's module, a copy's arrays, or the event. */
 	struct fgv_object *needs[2];
 	uint32_t kind; /* as cost.h has it */
@@ -30,19 +31,26 @@ struct fgv_graph_kept {
 struct fgv_graph_text {
 	const uint8_t *at;
 	uint64_t left;
+	/*
+	 * Room for so many more arguments. The text is the caller's own then, and stays for as long
+	 * as its nodes do, which use what is in it. NULL: the guest may write to the text, and
+	 * nodes get copies of what they need; they wait for no others.
+	 */
+	void **pointers;
+	uint64_t pointers_left;
 };
 
 /*
- * Reads the next node, which has a number below @limit and waits for nodes with smaller numbers.
- * CUDA_ERROR_INVALID_VALUE for what is no such node, or the code of the request.
+ * Reads the next node, which has a number below @limit and waits for nodes with smaller numbers,
+ * into @node and @kept, which are all zero. CUDA_ERROR_INVALID_VALUE for what is no such node, or
+ * the code of the request; @kept is all zero then, too.
  */
 CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text *text,
 			     uint32_t limit, uint32_t *number, struct fgv_gpu_node *node,
 			     struct fgv_graph_kept *kept);
 
-/* Gives back what both hold. */
-void fgv_graph_text_drop(struct fgv_session *session, struct fgv_gpu_node *node,
-			 struct fgv_graph_kept *kept);
+/* Gives back what it holds. */
+void fgv_graph_text_drop(struct fgv_session *session, struct fgv_graph_kept *kept);
 
 /* Whether the host memory that @node copies from or to is still the session's. */
 bool fgv_graph_text_is_mapped(const struct fgv_session *session, const struct fgv_gpu_node *node);

@@ -310,6 +310,47 @@ START_TEST(goes_while_it_runs)
 }
 END_TEST
 
+/* A node that waits for each earlier one. */
+static void put_after_all(void)
+{
+	struct fgv_graph_node head = {
+		.number = graphs.text.nodes,
+		.op = FGV_GRAPH_NO_OP,
+		.before_count = graphs.text.nodes,
+	};
+	uint32_t before[128];
+
+	for (uint32_t i = 0; i < graphs.text.nodes; i++)
+		before[i] = i;
+	graphs_append(&head, sizeof(head));
+	graphs_append(before, head.before_count * (uint32_t)sizeof(*before));
+	graphs.text.nodes++;
+}
+
+/* They take memory of the process as nodes and messages do. */
+START_TEST(charges_for_edges)
+{
+	uint64_t before, without, with;
+	uint32_t graph;
+
+	before = graphs_used_bytes();
+	for (uint32_t i = 0; i < 128; i++)
+		graphs_put_nothing(-1, -1);
+	graphs_must_build();
+	without = graphs_used_bytes() - before;
+	for (uint32_t i = 0; i < 128; i++)
+		put_after_all();
+	before = graphs_used_bytes();
+	graph = graphs_must_build();
+	with = graphs_used_bytes() - before;
+	ck_assert_uint_ge(with - without, 4 * 128 * 127 / 2);
+	graphs_must_run(graph);
+	graphs_post_destroy(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(graphs_used_bytes(), before);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("vgpu_graphs_hostile");
@@ -325,6 +366,7 @@ int main(void)
 	tcase_add_test(tests, refuses_too_many_edges);
 	tcase_add_test(tests, refuses_to_move_without_end);
 	tcase_add_test(tests, charges_for_graphs);
+	tcase_add_test(tests, charges_for_edges);
 	tcase_add_test(tests, keeps_no_parts_without_end);
 	tcase_add_loop_test(tests, refuses_wrong_texts, 0, BAD_TEXTS);
 	tcase_add_loop_test(tests, refuses_wrong_changes, 2, 15);
