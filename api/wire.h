@@ -341,6 +341,7 @@ _Static_assert(sizeof(struct fgv_function_info) == 72, "wire");
 #define FGV_GRAPH_NODES_MAX	 (1u << 16) /* of one graph */
 #define FGV_GRAPHS_NODES_MAX	 (1u << 18) /* of all graphs of a session */
 #define FGV_GRAPH_EDGES_MAX	 (1u << 20) /* of one graph */
+#define FGV_GRAPH_PRIORITY_MAX	 6u	    /* 1 - CUDA's greatest priority */
 /*
  * Bytes that the copies and fills of one graph move. Engines that copy are not held
  * (docs/design/0019-holding.md), so this is what can go on of a graph behind the end of its slice.
@@ -353,9 +354,10 @@ struct fgv_graph_node {
 	uint32_t op;	      /* of a request that launches, copies on the device, or fills */
 	uint32_t message_len; /* in bytes */
 	uint32_t before_count;
-	uint16_t is_disabled; /* it takes its place and does nothing */
-	uint16_t body;	      /* of the node that it is in */
-	uint32_t inside;      /* the number of that node + 1; 0: it is in none */
+	uint8_t is_disabled; /* it takes its place and does nothing */
+	uint8_t priority;    /* of a kernel: 1 - its own; 0: that of the launch's stream */
+	uint16_t body;	     /* of the node that it is in */
+	uint32_t inside;     /* the number of that node + 1; 0: it is in none */
 };
 _Static_assert(sizeof(struct fgv_graph_node) == 24, "wire");
 

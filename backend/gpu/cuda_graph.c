@@ -17,7 +17,8 @@ struct made_node {
 	enum fgv_gpu_node_kind kind;
 	CUgraph *bodies; /* of a choice: the driver's */
 	/* What of a kernel no update changes. */
-	bool in_clusters;
+	bool in_clusters, has_priority;
+	int priority;
 	struct fgv_gpu_clusters how;
 };
 
@@ -25,6 +26,7 @@ struct fgv_gpu_graph {
 	CUgraph source;
 	bool is_at_home; /* the source is the home's */
 	CUgraphExec ready;
+	bool has_priorities; /* nodes run with their own, not the stream's */
 	const struct fgv_gpu_node *nodes;
 	uint32_t count;
 	struct made_node made[];
@@ -123,6 +125,7 @@ static CUresult set_attributes(struct cuda *cuda, CUgraphNode handle,
 			       const struct fgv_gpu_node *node)
 {
 	const CUlaunchAttributeValue cooperative = {.cooperative = 1};
+	const CUlaunchAttributeValue priority = {.priority = node->kernel.priority};
 	CUresult status = CUDA_SUCCESS;
 
 	if (node->kind != FGV_GPU_NODE_KERNEL)
@@ -132,6 +135,9 @@ static CUresult set_attributes(struct cuda *cuda, CUgraphNode handle,
 							   &cooperative);
 	if (status == CUDA_SUCCESS && node->kernel.in_clusters)
 		status = set_clusters(cuda, handle, &node->kernel.how);
+	if (status == CUDA_SUCCESS && node->kernel.has_priority)
+		status = cuda->driver->graph_set_attribute(handle, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+							   &priority);
 	return status;
 }
 
@@ -164,6 +170,9 @@ static CUresult add_node(struct cuda *cuda, struct fgv_gpu_graph *graph, uint32_
 	if (node->kind == FGV_GPU_NODE_KERNEL) {
 		made->in_clusters = node->kernel.in_clusters;
 		made->how = node->kernel.how;
+		made->has_priority = node->kernel.has_priority;
+		made->priority = node->kernel.priority;
+		graph->has_priorities |= made->has_priority;
 	}
 	return set_attributes(cuda, made->handle, node);
 }
@@ -212,7 +221,9 @@ static CUresult make(struct cuda *cuda, struct fgv_gpu_graph *graph)
 	if (status == CUDA_SUCCESS)
 		status = add_nodes(cuda, graph);
 	if (status == CUDA_SUCCESS)
-		status = cuda->driver->graph_instantiate(&graph->ready, graph->source, 0);
+		status = cuda->driver->graph_instantiate(
+			&graph->ready, graph->source,
+			graph->has_priorities ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0);
 	for (uint32_t i = 0; i < graph->count && status == CUDA_SUCCESS; i++)
 		status = enable(cuda, graph, i);
 	return status;
@@ -298,6 +309,8 @@ static bool can_follow(const struct made_node *made, const struct fgv_gpu_node *
 	if (node->kind != FGV_GPU_NODE_KERNEL)
 		return true;
 	return made->in_clusters == node->kernel.in_clusters &&
+	       made->has_priority == node->kernel.has_priority &&
+	       made->priority == node->kernel.priority &&
 	       made->how.cooperative == how->cooperative && made->how.policy == how->policy &&
 	       !memcmp(made->how.size, how->size, sizeof(how->size));
 }

@@ -115,6 +115,8 @@ struct fgv_gpu_node {
 			uint32_t grid[3], block[3], shared_bytes;
 			bool in_clusters; /* @how says more than whether it is cooperative */
 			struct fgv_gpu_clusters how;
+			int priority; /* where it has one of its own, whatever stream is used */
+			bool has_priority;
 			void **params;
 		} kernel;
 		CUDA_MEMCPY3D copy; /* @srcDevice and @dstDevice are device memory */

@@ -188,9 +188,10 @@ static CUresult read_before(const struct fgv_graph_text *text, const uint8_t *fr
 
 static bool is_good(const struct fgv_graph_node *head, uint32_t limit)
 {
-	if (head->number >= limit || head->is_disabled > 1 || head->inside > head->number ||
-	    (head->body && !head->inside) || head->message_len > FGV_MESSAGE_MAX ||
-	    head->before_count > head->number)
+	if (head->number >= limit || head->is_disabled > 1 ||
+	    head->priority > (is_launch(head->op) ? FGV_GRAPH_PRIORITY_MAX : 0) ||
+	    head->inside > head->number || (head->body && !head->inside) ||
+	    head->message_len > FGV_MESSAGE_MAX || head->before_count > head->number)
 		return false;
 	switch (head->op) {
 	case FGV_GRAPH_NO_OP:
@@ -249,7 +250,12 @@ static CUresult read_next(struct fgv_session *session, struct fgv_graph_text *te
 	if (head->op == FGV_GRAPH_CHOICE)
 		return read_choice(message, node);
 	request = (struct fgv_request){.op = (uint16_t)head->op};
-	return read_work(session, text, &request, message, head->message_len, node, kept);
+	status = read_work(session, text, &request, message, head->message_len, node, kept);
+	if (status == CUDA_SUCCESS && head->priority) {
+		node->kernel.has_priority = true;
+		node->kernel.priority = 1 - (int)head->priority;
+	}
+	return status;
 }
 
 CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text *text,

@@ -35,6 +35,7 @@ struct fgv_recorder {
 	struct fgv_record **end;
 	const void *subject; /* the struct fgv_kernel of the launch, or the event */
 	bool is_early;	     /* the launch need not wait for the end of the kernel before it */
+	int priority;	     /* of the stream, or the launch's own */
 	CUresult failed;     /* the first failure */
 	/* Called by fgv_lane_leave() when the lane has it no more; NULL: nobody wants to know. */
 	void (*finish)(struct fgv_recorder *recorder);

@@ -194,6 +194,86 @@ static void captured(int *from, int *to)
 	CUDA(cudaStreamDestroy(stream));
 }
 
+static cudaGraphNode_t only_node(cudaGraph_t graph)
+{
+	cudaGraphNode_t node;
+	size_t count = 1;
+
+	CUDA(cudaGraphGetNodes(graph, &node, &count));
+	EXPECT_EQ(1, count);
+	return node;
+}
+
+/* A captured kernel has its stream's priority, unless the launch says another. */
+static void captured_priorities(int *values)
+{
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+	cudaGraph_t graph;
+
+	config.gridDim = dim3(1);
+	config.blockDim = dim3(COUNT);
+	CUDA(cudaStreamCreateWithPriority(&config.stream, cudaStreamNonBlocking, -2));
+	for (int numbers = 0; numbers < 2; numbers++) {
+		attribute.id = cudaLaunchAttributePriority;
+		attribute.val.priority = -1;
+		config.attrs = &attribute;
+		config.numAttrs = (unsigned)numbers;
+		CUDA(cudaStreamBeginCapture(config.stream, cudaStreamCaptureModeGlobal));
+		CUDA(cudaLaunchKernelEx(&config, twice, values));
+		CUDA(cudaStreamEndCapture(config.stream, &graph));
+		EXPECT_EQ(numbers ? -1 : -2,
+			  get(only_node(graph), cudaKernelNodeAttributePriority).priority);
+		CUDA(cudaGraphDestroy(graph));
+	}
+	CUDA(cudaStreamDestroy(config.stream));
+}
+
+/* The same is done with them and without, also where they change. */
+static void priorities(int *values)
+{
+	cudaKernelNodeParams params = {};
+	cudaKernelNodeAttrValue value = {};
+	void *args[] = {&values};
+	cudaGraphExecUpdateResultInfo info;
+	cudaGraphNode_t first, second;
+	cudaGraphExec_t exec;
+	unsigned long long flags;
+	cudaGraph_t graph;
+	int host[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		host[i] = i;
+	CUDA(cudaMemcpy(values, host, sizeof(host), cudaMemcpyHostToDevice));
+	params.func = (void *)twice;
+	params.gridDim = dim3(1);
+	params.blockDim = dim3(COUNT);
+	params.kernelParams = args;
+	CUDA(cudaGraphCreate(&graph, 0));
+	CUDA(cudaGraphAddKernelNode(&first, graph, NULL, 0, &params));
+	CUDA(cudaGraphAddKernelNode(&second, graph, &first, 1, &params));
+	EXPECT_EQ(0, get(first, cudaKernelNodeAttributePriority).priority);
+	value.priority = -3;
+	CUDA(cudaGraphKernelNodeSetAttribute(first, cudaKernelNodeAttributePriority, &value));
+	EXPECT_EQ(-3, get(first, cudaKernelNodeAttributePriority).priority);
+	EXPECT_EQ(0, get(second, cudaKernelNodeAttributePriority).priority);
+	CUDA(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority));
+	CUDA(cudaGraphExecGetFlags(exec, &flags));
+	EXPECT_EQ(cudaGraphInstantiateFlagUseNodePriority, flags);
+	CUDA(cudaGraphLaunch(exec, NULL));
+	CUDA(cudaGraphKernelNodeCopyAttributes(second, first));
+	EXPECT_EQ(-3, get(second, cudaKernelNodeAttributePriority).priority);
+	/* It may be refused: then the executable graph is as it was. */
+	if (cudaGraphExecUpdate(exec, graph, &info) != cudaSuccess)
+		cudaGetLastError();
+	CUDA(cudaGraphLaunch(exec, NULL));
+	CUDA(cudaMemcpy(host, values, sizeof(host), cudaMemcpyDeviceToHost));
+	for (int i = 0; i < COUNT; i++)
+		EXPECT_EQ(16 * i, host[i]);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+}
+
 static void symbols(void)
 {
 	int in[2] = {11, 22}, out[2] = {0, 0};
@@ -236,6 +316,8 @@ int main(void)
 	names();
 	of_nodes(from, to);
 	captured(from, to);
+	captured_priorities(from);
+	priorities(from);
 	symbols();
 	CUDA(cudaFree(from));
 	CUDA(cudaFree(to));

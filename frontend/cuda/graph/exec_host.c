@@ -79,6 +79,11 @@ void fgv_exec_host_drain(struct fgv_lane *lane)
 	pthread_mutex_unlock(&hosted.mutex);
 }
 
+static bool has_priorities(const struct fgv_exec *exec)
+{
+	return exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+}
+
 static struct fgv_node *take_changed(struct fgv_exec *exec)
 {
 	struct fgv_node *node = exec->host.changed;
@@ -207,7 +212,7 @@ static void count(const struct fgv_exec *exec, enum fgv_stats_graph way)
 
 CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 {
-	struct fgv_exec_text text = {0};
+	struct fgv_exec_text text = {.has_priorities = has_priorities(exec)};
 	enum fgv_stats_graph way;
 	CUresult res = fgv_exec_text_write(&text, exec->graph, &way);
 
@@ -296,7 +301,10 @@ static CUresult send_changes(struct fgv_lane *lane, struct fgv_exec *exec, struc
 
 CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec)
 {
-	struct changes changes = {.piece = PIECE_MIN_BYTES};
+	struct changes changes = {
+		.text.has_priorities = has_priorities(exec),
+		.piece = PIECE_MIN_BYTES,
+	};
 	CUresult res = send_changes(lane, exec, &changes);
 
 	fgv_exec_part_free(&changes.text);

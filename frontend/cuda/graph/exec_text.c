@@ -15,6 +15,7 @@
 #include "common/util.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/exec_way.h"
+#include "frontend/cuda/stream/stream.h"
 
 #define NO_NUMBER UINT32_MAX /* nothing to wait for */
 
@@ -93,16 +94,28 @@ static CUresult put_as(struct fgv_exec_part *text, struct fgv_graph_node head,
 	return CUDA_SUCCESS;
 }
 
-/* @record NULL: a node that does nothing. It waits for @before. */
+/* As the host is told it: of a kernel, where the graph is to mind. */
+static uint8_t priority_of(const struct fgv_exec_part *text, const struct fgv_node *node)
+{
+	if (!text->has_priorities || !node || fgv_node_type(node) != CU_GRAPH_NODE_TYPE_KERNEL)
+		return 0;
+	return (uint8_t)(1 - fgv_stream_clamp_priority(node->work.task->attributes.priority));
+}
+
+/*
+ * A @record of @node, which waits for @before. Without one it does nothing; without a node it is
+ * never left out.
+ */
 static CUresult put(struct fgv_exec_part *text, uint32_t number, const struct fgv_record *record,
-		    bool is_disabled, const uint32_t *before, uint32_t before_count)
+		    const struct fgv_node *node, const uint32_t *before, uint32_t before_count)
 {
 	const struct fgv_graph_node head = {
 		.number = number,
 		.op = record ? record->op : FGV_GRAPH_NO_OP,
 		.message_len = record ? record->len : 0,
 		.before_count = before_count,
-		.is_disabled = is_disabled,
+		.is_disabled = node && node->disabled,
+		.priority = priority_of(text, node),
 	};
 
 	return put_as(text, head, before, record ? record->message : NULL);
@@ -121,6 +134,8 @@ static CUresult reach(struct fgv_exec_text *text, uint32_t number)
 	if (!parts)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memset(parts + text->count, 0, (number + 1 - text->count) * sizeof(*parts));
+	for (uint32_t i = text->count; i <= number; i++)
+		parts[i].has_priorities = text->has_priorities;
 	text->parts = parts;
 	text->count = number + 1;
 	return CUDA_SUCCESS;
@@ -193,11 +208,11 @@ static CUresult put_records(struct fgv_exec_text *text, struct fgv_node *node, u
 	if (!is_written(text, number))
 		return CUDA_SUCCESS;
 	node->first = part->count;
-	res = put(part, part->count, record, node->disabled, before, before_count);
+	res = put(part, part->count, record, node, before, before_count);
 	while (!res && record && record->next) {
 		record = record->next;
 		last = part->count - 1;
-		res = put(part, part->count, record, node->disabled, &last, 1);
+		res = put(part, part->count, record, node, &last, 1);
 	}
 	node->last = part->count - 1;
 	return res;
@@ -209,7 +224,7 @@ static CUresult put_nothing(struct fgv_exec_text *text, uint32_t number, const u
 {
 	struct fgv_exec_part *part = &text->parts[number];
 
-	return is_written(text, number) ? put(part, part->count, NULL, false, before, before_count)
+	return is_written(text, number) ? put(part, part->count, NULL, NULL, before, before_count)
 					: CUDA_SUCCESS;
 }
 
@@ -417,7 +432,7 @@ CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node,
 	if (*moved > FGV_GRAPH_MOVED_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (uint32_t i = 0; i < count && !res; i++) {
-		res = put(text, node->first + i, record, node->disabled, NULL, 0);
+		res = put(text, node->first + i, record, node, NULL, 0);
 		record = record ? record->next : NULL;
 	}
 	return res;

@@ -23,14 +23,16 @@ struct fgv_exec_part {
 	/* Where what is written is: as struct fgv_graph_node has it. */
 	uint32_t inside;
 	uint16_t body;
+	bool has_priorities; /* its kernels run with their own */
 };
 
-/* All zero: an empty one. */
+/* All zero, but for what the caller sets: an empty one. */
 struct fgv_exec_text {
 	struct fgv_exec_part *parts;
 	uint32_t count;
 	bool is_cut;
 	bool is_dry;		  /* nothing is written */
+	bool has_priorities;	  /* kernels run with their own; set by the caller */
 	bool starts_with_program; /* the first part is the program's */
 	bool has_choices;
 	uint32_t choices_part; /* in which all of them are */

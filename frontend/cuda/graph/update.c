@@ -115,7 +115,8 @@ static CUresult take_work(struct fgv_exec *exec, const struct fgv_graph *other)
 		res = fgv_work_copy(&each->work, &work);
 		if (res)
 			break;
-		if (!do_alike(each->twin->work.task->records, work.task->records))
+		if (!do_alike(each->twin->work.task->records, work.task->records) ||
+		    each->twin->work.task->attributes.priority != work.task->attributes.priority)
 			fgv_exec_host_note(exec, each->twin);
 		fgv_work_free(&each->twin->work);
 		each->twin->work = work;

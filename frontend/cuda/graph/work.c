@@ -179,10 +179,13 @@ static void describe(const struct fgv_recorder *recorder, CUgraphNodeParams *par
 	}
 }
 
-static void describe_attributes(const struct fgv_record *record, struct fgv_attributes *attributes)
+static void describe_attributes(const struct fgv_recorder *recorder,
+				struct fgv_attributes *attributes)
 {
+	const struct fgv_record *record = recorder->first;
 	const struct fgv_launch_clusters_request *request = (const void *)record->message;
 
+	attributes->priority = recorder->priority;
 	attributes->cooperative = record->op == FGV_OP_LAUNCH_COOPERATIVE;
 	if (record->op != FGV_OP_LAUNCH_CLUSTERS)
 		return;
@@ -204,7 +207,7 @@ CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
 		return res;
 	describe(recorder, &work->task->params);
 	if (!first->run)
-		describe_attributes(first, &work->task->attributes);
+		describe_attributes(recorder, &work->task->attributes);
 	fgv_recorder_init(recorder);
 	return CUDA_SUCCESS;
 }

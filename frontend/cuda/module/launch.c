@@ -194,6 +194,8 @@ static CUresult post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 	if (__builtin_expect(lane->recorder != NULL, 0)) {
 		lane->recorder->subject = kernel;
 		lane->recorder->is_early = launch->early;
+		if (launch->has_priority)
+			lane->recorder->priority = launch->priority;
 	}
 	if (__builtin_expect(launch->cooperative || launch->in_clusters, 0))
 		args = begin_special(lane, kernel, launch, stream);

@@ -31,6 +31,10 @@ static CUresult apply(const CUlaunchAttribute *attribute, struct fgv_attributes 
 		launch->event = attribute->value.launchCompletionEvent.event;
 		launch->event_edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
 		return fgv_event_check(launch->event, attribute->value.launchCompletionEvent.flags);
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		launch->has_priority = true;
+		launch->priority = attribute->value.priority;
+		return CUDA_SUCCESS;
 	default:
 		return fgv_attribute_set(attributes, FGV_ATTRIBUTE_LAUNCH, attribute->id,
 					 &attribute->value);

@@ -20,6 +20,8 @@ struct fgv_launch {
 	bool in_clusters; /* of so many blocks, placed so: */
 	uint32_t cluster[3];
 	CUclusterSchedulingPolicy policy;
+	bool has_priority; /* of its own, for a capture: the stream's is launched with */
+	int priority;
 	bool early;		    /* need not wait for the end of the kernel before it */
 	CUevent event;		    /* to be recorded once it has come so far; NULL: none */
 	CUgraphEdgeData event_edge; /* of what waits for that in a capture */

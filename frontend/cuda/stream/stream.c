@@ -95,13 +95,26 @@ CUresult fgv_stream_find(struct fgv_lane *lane, CUstream stream, uint32_t *handl
 	return find_made(lane, stream, handle, blocking);
 }
 
+/* Where it is captured, its priority becomes that of its kernels. */
+static CUresult enter_captures(const struct fgv_capturing *now, struct fgv_lane *lane,
+			       CUstream stream, uint32_t handle)
+{
+	int priority;
+	CUresult res = now->enter(lane, handle);
+
+	if (!res && lane->recorder && !fgv_stream_get_priority(stream, &priority))
+		lane->recorder->priority = priority;
+	return res;
+}
+
 CUresult fgv_stream_handle(struct fgv_lane *lane, CUstream stream, uint32_t *handle)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 	bool blocking;
 	CUresult res = fgv_stream_find(lane, stream, handle, &blocking);
 
-	return __builtin_expect(now != NULL, 0) && !res ? now->enter(lane, *handle) : res;
+	return __builtin_expect(now != NULL, 0) && !res ? enter_captures(now, lane, stream, *handle)
+							: res;
 }
 
 uint32_t fgv_stream_device(CUstream stream)
@@ -139,16 +152,10 @@ static CUresult create_on(struct fgv_lane *lane, CUstream *stream, struct fgv_ob
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static int clamp(int priority)
-{
-	if (priority > FGV_STREAM_PRIORITY_LEAST)
-		return FGV_STREAM_PRIORITY_LEAST;
-	return priority < FGV_STREAM_PRIORITY_GREATEST ? FGV_STREAM_PRIORITY_GREATEST : priority;
-}
-
 CUresult fgv_stream_create(CUstream *stream, unsigned flags, int priority)
 {
-	struct fgv_object_info info = {.flags = flags, .priority = clamp(priority)};
+	struct fgv_object_info info = {.flags = flags,
+				       .priority = fgv_stream_clamp_priority(priority)};
 	struct fgv_lane *lane;
 	CUresult res;
 

@@ -20,6 +20,14 @@ struct fgv_lane;
 #define FGV_STREAM_PRIORITY_LEAST    0
 #define FGV_STREAM_PRIORITY_GREATEST (-5)
 
+/* The nearest one that there is. */
+static inline int fgv_stream_clamp_priority(int priority)
+{
+	if (priority > FGV_STREAM_PRIORITY_LEAST)
+		return FGV_STREAM_PRIORITY_LEAST;
+	return priority < FGV_STREAM_PRIORITY_GREATEST ? FGV_STREAM_PRIORITY_GREATEST : priority;
+}
+
 static inline bool fgv_stream_is_legacy(CUstream stream)
 {
 	return !stream || stream == CU_STREAM_LEGACY;

@@ -12,6 +12,8 @@
 /* What the driver of the test's was asked, and says. */
 static struct {
 	CUresult instantiate, set;
+	unsigned long long flags;
+	int priority;
 	CUgraphNodeParams nodes[NODES], changed;
 	CUgraphNode before[NODES][2];
 	size_t before_count[NODES];
@@ -59,7 +61,8 @@ static CUresult set_attribute(CUgraphNode node, CUkernelNodeAttrID attribute,
 			      const CUkernelNodeAttrValue *value)
 {
 	(void)node;
-	(void)value;
+	if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		said.priority = value->priority;
 	said.attributes[said.attribute_count++] = attribute;
 	return CUDA_SUCCESS;
 }
@@ -67,7 +70,7 @@ static CUresult set_attribute(CUgraphNode node, CUkernelNodeAttrID attribute,
 static CUresult instantiate(CUgraphExec *exec, CUgraph of, unsigned long long flags)
 {
 	(void)of;
-	(void)flags;
+	said.flags = flags;
 	*exec = said.instantiate == CUDA_SUCCESS ? (CUgraphExec)&said : NULL;
 	return said.instantiate;
 }
@@ -244,6 +247,27 @@ START_TEST(how_blocks_are_grouped_is_an_attribute)
 }
 END_TEST
 
+/* Without any, kernels have the stream's. */
+START_TEST(priorities_are_attributes)
+{
+	make();
+	ck_assert_uint_eq(said.flags, 0);
+	teardown();
+	nodes[3].kernel.has_priority = true;
+	nodes[3].kernel.priority = -4;
+	make();
+	ck_assert_uint_eq(said.flags, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+	ck_assert_uint_eq(said.attribute_count, 1);
+	ck_assert_uint_eq(said.attributes[0], CU_LAUNCH_ATTRIBUTE_PRIORITY);
+	ck_assert_int_eq(said.priority, -4);
+	/* Which no update changes. */
+	nodes[3].kernel.priority = 0;
+	ck_assert_uint_ne(update(3), CUDA_SUCCESS);
+	nodes[3].kernel.priority = -4;
+	ck_assert_uint_eq(update(3), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(changes_are_the_nodes_own)
 {
 	make();
@@ -369,6 +393,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, each_node_is_the_drivers);
 	tcase_add_test(tests, how_blocks_are_grouped_is_an_attribute);
+	tcase_add_test(tests, priorities_are_attributes);
 	tcase_add_test(tests, changes_are_the_nodes_own);
 	tcase_add_test(tests, disabled_nodes_are_switched_off);
 	tcase_add_test(tests, a_launch_is_work_in_its_stream);

@@ -10,7 +10,7 @@
 
 #define WORDS 64u
 
-enum { BAD_TEXTS = 20 };
+enum { BAD_TEXTS = 22 };
 
 /* A text that is wrong in one way; how many nodes the guest says that it has. */
 static uint32_t write_wrong(int how)
@@ -90,6 +90,15 @@ static uint32_t write_wrong(int how)
 		graphs_put_word(0, 1, -1, -1);
 		graphs_put_as(head, &fill, -1, -1);
 		return 2;
+	case 20: /* a priority of what is no kernel */
+		head.priority = 1;
+		break;
+	case 21: /* one that there is not */
+		head.op = FGV_OP_LAUNCH;
+		head.message_len = sizeof(launch);
+		head.priority = FGV_GRAPH_PRIORITY_MAX + 1;
+		graphs_put_as(head, &launch, -1, -1);
+		return 1;
 	}
 	graphs_put_as(head, &fill, -1, -1);
 	return 1;
@@ -370,6 +379,7 @@ int main(void)
 	tcase_add_test(tests, keeps_no_parts_without_end);
 	tcase_add_loop_test(tests, refuses_wrong_texts, 0, BAD_TEXTS);
 	tcase_add_loop_test(tests, refuses_wrong_changes, 2, 15);
+	tcase_add_loop_test(tests, refuses_wrong_changes, 20, BAD_TEXTS);
 	tcase_add_loop_test(tests, goes_while_it_runs, 0, 2);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
