@@ -43,6 +43,8 @@ static const uint8_t *read_node(const uint8_t *at, struct kept_graph *graph)
 	node = &graph->nodes[head.number];
 	free(node->message);
 	node->head = head;
+	if (head.number < FGV_ARRAY_LEN(host.priorities))
+		host.priorities[head.number] = head.priority;
 	node->message = calloc(1, fgv_align_up(head.message_len, 8) + 8);
 	memcpy(node->message, at, head.message_len);
 	return at + fgv_align_up(head.message_len, 8);

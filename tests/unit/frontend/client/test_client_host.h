@@ -68,7 +68,8 @@ struct host {
 	uint64_t violations;
 	uint64_t launch_count;
 	struct host_launch launches[HOST_LAUNCHES];
-	uint32_t cluster[3]; /* of the last launch in clusters */
+	uint8_t priorities[4]; /* of the first nodes of graphs, as they came last */
+	uint32_t cluster[3];   /* of the last launch in clusters */
 	uint32_t cluster_cooperative, cluster_any_size, cluster_policy;
 	uint64_t image_len; /* of the module that was loaded last */
 	uint8_t image[65536];

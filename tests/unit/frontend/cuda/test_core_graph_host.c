@@ -120,6 +120,43 @@ START_TEST(launch_is_one_request)
 }
 END_TEST
 
+static void set_priority(CUgraphNode node, int priority)
+{
+	const CUkernelNodeAttrValue value = {.priority = priority};
+
+	EXPECT(fgv_node_set_attribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value), CUDA_SUCCESS);
+}
+
+/* With the flag, and within CUDA's range; also where they change. */
+START_TEST(priorities_come_where_they_are_asked_for)
+{
+	CUgraphExecUpdateResultInfo info;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	load_kernel();
+	graph = new_chain(3);
+	set_priority(nodes[0], -3);
+	set_priority(nodes[1], -100);
+	exec = instantiate(graph);
+	launch(exec);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(host.priorities[i], 0);
+	EXPECT(fgv_exec_destroy(exec), CUDA_SUCCESS);
+	EXPECT(fgv_exec_create(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
+	       CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(host.priorities[0], 4);
+	ck_assert_uint_eq(host.priorities[1], FGV_GRAPH_PRIORITY_MAX);
+	ck_assert_uint_eq(host.priorities[2], 1);
+	set_priority(nodes[2], -1);
+	EXPECT(fgv_exec_update(exec, graph, &info), CUDA_SUCCESS);
+	launch(exec);
+	ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), 1);
+	ck_assert_uint_eq(host.priorities[2], 2);
+}
+END_TEST
+
 START_TEST(large_ones_come_in_parts)
 {
 	CUgraphExec exec;
@@ -506,6 +543,7 @@ int main(void)
 	tcase_set_timeout(tests, 120);
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, launch_is_one_request);
+	tcase_add_test(tests, priorities_come_where_they_are_asked_for);
 	tcase_add_test(tests, large_ones_come_in_parts);
 	tcase_add_test(tests, changes_are_sent_alone);
 	tcase_add_test(tests, many_changes_take_few_messages);
