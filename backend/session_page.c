@@ -5,15 +5,15 @@
  * room for what it does asks for room (enum fgv_asks). Of those that ask the one that has asked
  * longest is served, on each GPU one at a time: it is told to come in, and while it has no room
  * another one is told to go out. That is the one that was longest without using the GPU; or, where
- * all use it, the one that is in longest, if it has had its turn. Where nobody is left who could
- * go, what has no room fails (allowance->alone).
+ * all use it, the one that is in longest, if it has had its turn. Where no session is left that
+ * could go, what has no room fails (allowance->alone).
  *
  * A turn is as long as it takes for the moving to be swap_share of the time, by what moving took
  * the last time, and in proportion to the VM's weight, which its sessions share. What a session
  * takes for its own moving is a part of its turn.
  *
- * What processes say here is believed only as far as turns go: who asks without need gets its turns
- * and no more, and who does not go out is ended.
+ * What processes say here is believed only as far as turns go: a session that asks without need
+ * gets its turns and no more, and one that does not go out is ended.
  */
 #include "backend/session_priv.h"
 
@@ -21,17 +21,17 @@
 #include "common/util.h"
 
 #define LOOK_NS	     (20 * FGV_NS_PER_MS)
-#define LOOK_ASKS_NS (4 * FGV_NS_PER_MS) /* while anybody asks */
+#define LOOK_ASKS_NS (4 * FGV_NS_PER_MS) /* while a session asks */
 
 /* A turn is not shorter, whatever moving takes. */
 #define TURN_NS (100 * FGV_NS_PER_MS)
 
-/* Who does not use the GPU for this part of a turn has no use for the rest. */
+/* A session that does not use the GPU for this part of a turn has no use for the rest. */
 #define IDLE_SHARE 4
 
 /*
- * Who has not gone out after this time, or key hang if that is longer, is ended: a kernel that never
- * ends can be held, but its memory can't leave.
+ * A session that has not gone out after this time, or key hang if that is longer, is ended: a
+ * kernel that never ends can be held, but its memory can't leave.
  */
 #define PATIENCE_NS (60 * FGV_NS_PER_SEC)
 
@@ -149,10 +149,10 @@ struct gpu {
 	uint64_t now_ns;
 	uint64_t turn_ns;      /* of the VM with the least weight */
 	uint64_t least_weight; /* of a session: its VM's, divided by that of its sessions */
-	bool moves;	       /* somebody is on its way out */
-	struct place first;    /* of those that ask; part NULL: nobody does */
-	struct place victim;   /* who may be told to go out; likewise */
-	bool has_others;       /* somebody could go, if not now */
+	bool moves;	       /* a session is on its way out */
+	struct place first;    /* of those that ask; part NULL: none does */
+	struct place victim;   /* may be told to go out; likewise */
+	bool has_others;       /* another one could go, if not now */
 	bool asks;
 };
 
@@ -178,7 +178,7 @@ static bool is_idle(const struct gpu *gpu, const struct place *at)
 	       gpu->now_ns - at->part->paging.active_ns >= gpu->turn_ns / IDLE_SHARE;
 }
 
-/* Whether it has something on the GPU that can leave it, and nobody else decides about that. */
+/* Whether it has something on the GPU that can leave it, and the administrator hasn't frozen it. */
 static bool can_go(const struct place *at)
 {
 	return at->session->is_movable && !at->session->is_frozen && !at->part->paging.is_out &&
@@ -213,7 +213,7 @@ static bool is_served(const struct place *at)
 	return paging->asks_ns && lacks && !paging->is_alone && !at->session->is_frozen;
 }
 
-/* What moving takes and who asks, and who is on its way. */
+/* What moving takes, which sessions ask, and which are on their way. */
 static void survey(struct gpu *gpu)
 {
 	uint64_t longest_ns = 0, share = gpu->sessions->config->swap_share;
@@ -238,7 +238,7 @@ static void survey(struct gpu *gpu)
 	gpu->turn_ns = fgv_max_u64(TURN_NS, 2 * longest_ns * FGV_SCHED_WHOLE / share);
 }
 
-/* Who makes room for the first of those that ask. */
+/* The session that makes room for the first of those that ask. */
 static void choose(struct gpu *gpu)
 {
 	struct place at = {0};
@@ -252,7 +252,7 @@ static void choose(struct gpu *gpu)
 	}
 }
 
-/* How long those took that have gone out; who takes for ever is ended. */
+/* How long those took that have gone out; one that takes for ever is ended. */
 static void judge_movers(struct gpu *gpu)
 {
 	uint64_t patience_ns = fgv_max_u64(gpu->sessions->config->hang_ns, PATIENCE_NS);
@@ -276,7 +276,7 @@ static void judge_movers(struct gpu *gpu)
 
 /* --- Turns ----------------------------------------------------------------------- */
 
-/* Nobody else is to fail since this one was alone once. */
+/* Another session may have been alone before: from now on it need not be. */
 static void welcome(const struct gpu *gpu)
 {
 	struct place at = {0};
@@ -286,8 +286,7 @@ static void welcome(const struct gpu *gpu)
 	tell(&gpu->first, false, gpu->now_ns);
 }
 
-/* It comes in, for which there is room; who says so for longer than a turn lets others come first.
- */
+/* It comes in, for which there is room; if it says so for longer than a turn, others come first. */
 static void let_come(struct gpu *gpu)
 {
 	struct fgv_paging *paging = &gpu->first.part->paging;
@@ -328,7 +327,7 @@ static bool is_paged(const struct fgv_sessions *sessions)
 	return fgv_config_pages(sessions->config) && !LIST_EMPTY(&sessions->list);
 }
 
-/* After a change of the configuration nobody stays out for want of who would call it in. */
+/* After a change of the configuration none stays out because it is no longer called in. */
 static void end_paging(struct fgv_sessions *sessions)
 {
 	for (unsigned device = 0; device < sessions->warm->devices->count; device++) {
