@@ -200,7 +200,8 @@ static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *
 	struct fgv_arbiter *arbiter = warm->devices->list[device].arbiter;
 	struct fgv_arbiter_seat *seat = NULL;
 	int fds[FGV_SEAT_FDS];
-	int ret = arbiter ? fgv_arbiter_attach(arbiter, &seat, fds) : 0;
+	int ret = arbiter ? fgv_arbiter_attach(arbiter, fgv_config_pages(warm->config), &seat, fds)
+			  : 0;
 
 	if (ret)
 		return ret;
@@ -315,7 +316,9 @@ int fgv_warm_add_part(struct fgv_warm *warm, unsigned device, struct fgv_setup_p
 {
 	const struct fgv_device *of = &warm->devices->list[device];
 	struct fgv_arbiter_seat *seat = NULL;
-	int ret = of->arbiter ? fgv_arbiter_attach(of->arbiter, &seat, &fds[FGV_SETUP_SEAT]) : 0;
+	int ret = of->arbiter ? fgv_arbiter_attach(of->arbiter, fgv_config_pages(warm->config),
+						   &seat, &fds[FGV_SETUP_SEAT])
+			      : 0;
 
 	if (ret)
 		return ret;

@@ -4,7 +4,9 @@
  * its own page, takes the sum, and takes its addition back if that is more than the device has. Two
  * that race for the last bytes may both fail. The daemon clears a page when its process has ended.
  *
- * A process that lies here gets memory of the host that its limits allow it anyway.
+ * A process that says less than it has gets memory of the host that its limits allow it anyway. One
+ * that says more keeps others from theirs; so pages are given out only where memory that is too
+ * little is the point (key overcommit), on a device that is for tries and tests.
  */
 #ifndef FGV_SOFTGPU_LEDGER_H
 #define FGV_SOFTGPU_LEDGER_H

@@ -34,8 +34,8 @@ enum softgpu_seat_state {
 
 struct softgpu_seat {
 	_Alignas(64) uint32_t state; /* enum softgpu_seat_state */
-	uint32_t number; /* of its page in the ledger of memory (ledger.h); read once, at the
-			    beginning */
+	uint32_t number; /* of its page in the ledger of memory (ledger.h), or behind all pages: it
+			    has none; read once, at the beginning */
 };
 
 /* A process's way to the engine. The eventfds do not block. */

@@ -431,8 +431,8 @@ static int open_seat(struct fgv_arbiter_seat *seat)
 	return fgv_bells_watch(&seat->arbiter->bells, seat->arbiter_fd, seat);
 }
 
-int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **out,
-		       int fds[FGV_SEAT_FDS])
+int fgv_arbiter_attach(struct fgv_arbiter *arbiter, bool shares_memory,
+		       struct fgv_arbiter_seat **out, int fds[FGV_SEAT_FDS])
 {
 	struct fgv_arbiter_seat *seat = calloc(1, sizeof(*seat));
 	int ret;
@@ -443,7 +443,7 @@ int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **ou
 	seat->page_fd = seat->bell_fd = seat->arbiter_fd = -1;
 	seat->number = SOFTGPU_LEDGER_PAGES;
 	pthread_mutex_lock(&arbiter->lock);
-	ret = take_page(arbiter, &seat->number);
+	ret = shares_memory ? take_page(arbiter, &seat->number) : 0;
 	if (!ret)
 		ret = open_seat(seat);
 	if (!ret)
@@ -456,7 +456,8 @@ int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **ou
 	fds[FGV_SEAT_PAGE] = seat->page_fd;
 	fds[FGV_SEAT_BELL] = seat->bell_fd;
 	fds[FGV_SEAT_ARBITER] = seat->arbiter_fd;
-	fds[FGV_SEAT_LEDGER] = arbiter->ledger_fd;
+	/* One without a page does not even see it. */
+	fds[FGV_SEAT_LEDGER] = shares_memory ? arbiter->ledger_fd : seat->page_fd;
 	*out = seat;
 	return 0;
 }

@@ -40,10 +40,12 @@ int fgv_arbiter_create(struct fgv_arbiter **out, const char *name, uint64_t hang
 /* No seat is left. NULL is allowed. */
 void fgv_arbiter_destroy(struct fgv_arbiter *arbiter);
 
-/* A seat for a process to come; -EUSERS where there are too many. @fds stay the seat's, and are
- * good until it has started. */
-int fgv_arbiter_attach(struct fgv_arbiter *arbiter, struct fgv_arbiter_seat **out,
-		       int fds[FGV_SEAT_FDS]);
+/*
+ * A seat for a process to come; -EUSERS where there are too many. @shares_memory: the device has
+ * one memory for all processes with this. @fds stay the seat's, and are good until it has started.
+ */
+int fgv_arbiter_attach(struct fgv_arbiter *arbiter, bool shares_memory,
+		       struct fgv_arbiter_seat **out, int fds[FGV_SEAT_FDS]);
 /* The process that got it. */
 void fgv_arbiter_started(struct fgv_arbiter_seat *seat, pid_t pid);
 /* There is no such process; the engine goes on to the next. */

@@ -117,26 +117,30 @@ void fgv_stage_gate_fini(struct fgv_session *session)
 
 /* Its own page to write, all to read; by the descriptor, which is closed, more would be possible.
  */
-static int map_ledger(struct fgv_session *session)
+static int map_pages(struct fgv_session *session, int fd, uint32_t number)
 {
 	struct softgpu_purse *purse = &session->purse;
-	int fd = session->seat_fds[FGV_SEAT_LEDGER];
-	uint32_t number = session->seat->number;
 	void *own, *all = MAP_FAILED;
 
-	if (number >= SOFTGPU_LEDGER_PAGES) {
-		errno = EINVAL;
-		return -1;
-	}
 	own = mmap(NULL, sizeof(*purse->own), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		   (off_t)(offsetof(struct softgpu_ledger, pages) + number * sizeof(*purse->own)));
 	if (own != MAP_FAILED)
 		all = mmap(NULL, sizeof(*purse->ledger), PROT_READ, MAP_SHARED, fd, 0);
 	purse->own = own == MAP_FAILED ? NULL : own;
 	purse->ledger = all == MAP_FAILED ? NULL : all;
+	return purse->ledger ? 0 : -1;
+}
+
+/* Unless the memory is this process's alone. */
+static int map_ledger(struct fgv_session *session)
+{
+	int fd = session->seat_fds[FGV_SEAT_LEDGER], ret = 0;
+
+	if (session->seat->number < SOFTGPU_LEDGER_PAGES)
+		ret = map_pages(session, fd, session->seat->number);
 	close(fd);
 	session->seat_fds[FGV_SEAT_LEDGER] = -1;
-	return purse->ledger ? 0 : -1;
+	return ret;
 }
 
 CUresult fgv_stage_soft_device_init(struct fgv_session *session)

@@ -20,8 +20,8 @@ HASH = constant(BUILD / "api/gpu_wire.h", "FGV_API_HASH")
 
 
 def hello(vm, program, kind=HELLO):
-    return struct.pack("<II64s64sIIQQIIQ", kind, VERSION, vm.encode(), program.encode(), os.getpid(), 0, 0,
-                       0, 0, 0, HASH)
+    return struct.pack("<II64s64sIIQQIIQII", kind, VERSION, vm.encode(), program.encode(),
+                       os.getpid(), 0, 0, 0, 0, 0, HASH, 0, 0)
 
 
 def status(answer):

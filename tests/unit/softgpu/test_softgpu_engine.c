@@ -68,7 +68,7 @@ static void take_seat(struct seat *seat)
 {
 	void *page;
 
-	ck_assert_int_eq(fgv_arbiter_attach(arbiter, &seat->seat, seat->fds), 0);
+	ck_assert_int_eq(fgv_arbiter_attach(arbiter, false, &seat->seat, seat->fds), 0);
 	page = mmap(NULL, sizeof(struct softgpu_seat), PROT_READ | PROT_WRITE, MAP_SHARED,
 		    seat->fds[FGV_SEAT_PAGE], 0);
 	ck_assert_ptr_ne(page, MAP_FAILED);

@@ -352,7 +352,7 @@ static struct softgpu_engine take_seat(struct fgv_arbiter *arbiter, struct fgv_a
 	int fds[FGV_SEAT_FDS];
 	void *page;
 
-	ck_assert_int_eq(fgv_arbiter_attach(arbiter, seat, fds), 0);
+	ck_assert_int_eq(fgv_arbiter_attach(arbiter, false, seat, fds), 0);
 	page = mmap(NULL, sizeof(struct softgpu_seat), PROT_READ | PROT_WRITE, MAP_SHARED,
 		    fds[FGV_SEAT_PAGE], 0);
 	ck_assert_ptr_ne(page, MAP_FAILED);
