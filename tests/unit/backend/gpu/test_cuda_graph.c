@@ -253,6 +253,7 @@ START_TEST(priorities_are_attributes)
 	make();
 	ck_assert_uint_eq(said.flags, 0);
 	teardown();
+	setup();
 	nodes[3].kernel.has_priority = true;
 	nodes[3].kernel.priority = -4;
 	make();
