@@ -140,19 +140,24 @@ START_TEST(priorities_come_where_they_are_asked_for)
 	set_priority(nodes[1], -100);
 	exec = instantiate(graph);
 	launch(exec);
+	host_seen();
 	for (int i = 0; i < 3; i++)
 		ck_assert_uint_eq(host.priorities[i], 0);
+	host_seen();
 	EXPECT(fgv_exec_destroy(exec), CUDA_SUCCESS);
 	EXPECT(fgv_exec_create(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
 	       CUDA_SUCCESS);
 	launch(exec);
+	host_seen();
 	ck_assert_uint_eq(host.priorities[0], 4);
 	ck_assert_uint_eq(host.priorities[1], FGV_GRAPH_PRIORITY_MAX);
 	ck_assert_uint_eq(host.priorities[2], 1);
+	host_seen();
 	set_priority(nodes[2], -1);
 	EXPECT(fgv_exec_update(exec, graph, &info), CUDA_SUCCESS);
 	launch(exec);
 	ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), 1);
+	host_seen();
 	ck_assert_uint_eq(host.priorities[2], 2);
 }
 END_TEST

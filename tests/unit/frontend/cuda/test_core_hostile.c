@@ -70,7 +70,9 @@ START_TEST(memory_in_units_of_nothing)
 	CUmemGenericAllocationHandle handle;
 	size_t bytes;
 
+	host_seen();
 	host.granule = 0;
+	host_seen();
 	EXPECT(fgv_vmem_create(&handle, UNIT, &device_memory, 0), CUDA_ERROR_UNKNOWN);
 	EXPECT(fgv_vmem_granularity(&bytes, &device_memory, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
 	       CUDA_ERROR_UNKNOWN);
@@ -82,7 +84,9 @@ START_TEST(the_same_address_twice)
 	CUdeviceptr address, other;
 
 	EXPECT(fgv_vmem_reserve(&address, 2 * UNIT, 0, 0, 0), CUDA_SUCCESS);
+	host_seen();
 	host.vmem_reserved = UNIT;
+	host_seen();
 	EXPECT(fgv_vmem_reserve(&other, 2 * UNIT, 0, 0, 0), CUDA_ERROR_UNKNOWN);
 	EXPECT(fgv_vmem_reserve(&other, UNIT, 0, 0, 0), CUDA_SUCCESS);
 	EXPECT(fgv_vmem_free(address, 2 * UNIT), CUDA_SUCCESS);
@@ -96,7 +100,9 @@ START_TEST(the_same_memory_twice)
 	CUdeviceptr address;
 
 	EXPECT(fgv_vmem_create(&handle, UNIT, &device_memory, 0), CUDA_SUCCESS);
+	host_seen();
 	host.object_count--;
+	host_seen();
 	EXPECT(fgv_vmem_create(&other, UNIT, &device_memory, 0), CUDA_ERROR_UNKNOWN);
 	EXPECT(fgv_vmem_reserve(&address, UNIT, 0, 0, 0), CUDA_SUCCESS);
 	EXPECT(fgv_vmem_map(address, UNIT, 0, handle, 0), CUDA_SUCCESS);
