@@ -29,7 +29,7 @@ TURNS = 2 if IS_SOFT else 7
 PROGRAMS = {"launches": ([MIB // 8] * 4, 20 if IS_SOFT else 20000),
             "memory": ([256 * MIB // (32 if IS_SOFT else 1)], 2 if IS_SOFT else 1500)}
 HUGE, TOUCHED = (1 * GIB, 64 * MIB) if IS_SOFT else (64 * GIB, 1 * GIB)
-CONFIG = {"top": "frozen_memory = \"64G\"; overcommit = true;", "gpu": GPU, "warm": 2}
+CONFIG = {"top": "frozen_memory = \"64G\"; overcommit = true;", "gpu": GPU, "warm": 0}
 results = Results("freeze")
 
 

@@ -2,7 +2,8 @@
 what it does alone. About a minute; figures go to $OUT/training.json, if OUT is set.
 
 usage: tests/gpu/training.py [TEST...], with abs_top_builddir as for tests/local/, and the command
-of a Python that has PyTorch in FAIRGV_PYTHON (default: python3)
+of a Python that has PyTorch in FAIRGV_PYTHON (default: python3); FAIRGV_TOP has settings of the
+daemon's, such as "slice = 30;"
 """
 import os
 import pathlib
@@ -18,6 +19,7 @@ from results import Results
 RUN = BUILD / "tools/fairgv-run"
 PYTHON = shlex.split(os.environ.get("FAIRGV_PYTHON", "python3"))
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainer.py"
+TOP = os.environ.get("FAIRGV_TOP", "")
 SECONDS = 5
 KINDS = ("train", "infer")
 results = Results("training")
@@ -52,7 +54,7 @@ def rates(daemon, jobs):
 
 def share(weights):
     vms = {f"vm{i}": f"weight = {weight};" for i, weight in enumerate(weights, 1)}
-    with backend(vms, gpu="cuda") as daemon:
+    with backend(vms, gpu="cuda", top=TOP) as daemon:
         jobs = list(zip(vms, KINDS))
         alone = [rates(daemon, [job])[0] for job in jobs]
         parts = [rate / each for rate, each in zip(rates(daemon, jobs), alone)]
