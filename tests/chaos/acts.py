@@ -1,6 +1,7 @@
 """What is done to victims and their processes."""
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import time
 
 from harness import BUILD, PATIENCE_S, expect
+from programs import IS_SOFT
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
 CTL = BUILD / "tools/fairgvctl"
@@ -41,21 +43,23 @@ class World:
         self.programs = {}
         self.of_victims = []    # with those that were started later: (VM, process)
         self.guests = []
+        self.orders = []    # fairgvctl, which waits
+        self.freezers = []    # those of them that freeze: (VM, process)
         self.stopped = {}    # process ids, and what they were
 
     def __str__(self):
         return (f"victims {self.victims}, stopped {self.stopped}, "
                 f"the daemon's status {self.daemon.process.poll()}")
 
-    def start(self, arguments_of):
-        self.arguments_of = arguments_of
+    def start(self, draw):
+        self.draw = draw
         for name in self.victims:
             self.start_victim(name)
         for name in self.bystanders:
-            self.programs[name] = self.daemon.start(name, *arguments_of(self.dice))
+            self.programs[name] = self.daemon.start(name, *draw())
 
     def start_victim(self, name):
-        self.of_victims.append((name, self.daemon.start(name, *self.arguments_of(self.dice))))
+        self.of_victims.append((name, self.daemon.start(name, *self.draw())))
 
     def sessions(self, names=None):
         """The processes of sessions, of these VMs: also where their daemon has gone."""
@@ -67,8 +71,10 @@ class World:
         return [name for name in self.stopped.values() if "session" in name]
 
     def draw_session(self):
-        sessions = self.sessions(self.victims)
-        return self.dice.choice(sorted(sessions)) if sessions else None
+        """The process and the number of a victim's."""
+        found = [(each["vgpu_pid"], each["number"]) for vm in self.daemon.report()["vms"]
+                 if vm["name"] in self.victims for each in vm["sessions"]]
+        return self.dice.choice(found) if found else (None, None)
 
     def have_begun(self):
         """Whether no program of a bystander is still to be let in."""
@@ -78,6 +84,41 @@ class World:
     def let_go(self):
         for pid in self.stopped:
             send(pid, signal.SIGCONT)
+
+    def order(self, *words):
+        """Of fairgvctl, which may wait for long."""
+        process = subprocess.Popen([CTL, "--socket", self.daemon.control, *words],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.orders.append(process)
+        return process
+
+    def freeze(self, name):
+        self.freezers.append((name, self.order("freeze", name)))
+
+    def thaw(self, names):
+        """Until no order to freeze one of these can come later."""
+        freezers = [(name, process) for name, process in self.freezers if name in names]
+        while any(process.poll() is None for _, process in freezers):
+            self.thaw_once(freezers)
+            time.sleep(MOMENT_S)
+        self.thaw_once(freezers)
+
+    def thaw_once(self, freezers):
+        for name in sorted({name for name, _ in freezers}):
+            self.order("thaw", name)
+
+    def end_orders(self):
+        for process in self.orders:
+            expect(process.wait(PATIENCE_S) in (0, 1), f"{process.args}: {process.returncode}")
+
+    def end_all(self):
+        """After a failure: nothing of the round goes on."""
+        self.let_go()
+        for process in [*self.programs.values(), *(each for _, each in self.of_victims)]:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in self.guests + self.orders:
+            process.kill()
 
     def end_guests(self):
         for guest in self.guests:
@@ -95,7 +136,7 @@ def start_program(world):
 
 
 def kill_session(world):
-    pid = world.draw_session()
+    pid, _ = world.draw_session()
     if pid:
         send(pid, signal.SIGKILL)
 
@@ -110,14 +151,14 @@ def stop_program(world):
 
 def stop_session(world):
     """For good: the others don't wait for it for ever, whatever it had of the GPU."""
-    pid = world.draw_session()
+    pid, _ = world.draw_session()
     if pid and world.dice.random() < 0.3 and len(world.stopped_sessions()) < STOPPED_MAX:
-        world.stopped[pid] = title(pid)
+        world.stopped[pid] = f"session {pid}"
         send(pid, signal.SIGSTOP)
 
 
 def stop_for_a_moment(world):
-    pid = world.draw_session()
+    pid, _ = world.draw_session()
     if pid:
         send(pid, signal.SIGSTOP)
         time.sleep(MOMENT_S * world.dice.random())
@@ -153,16 +194,37 @@ def change_weight(world):
     expect(result.returncode == 0, result.stderr)
 
 
+def reload(world):
+    """With another weight in the file."""
+    name = world.dice.choice(world.victims)
+    weight = f"weight = {world.dice.randrange(1, 9)};"
+    text = world.daemon.config.read_text()
+    text, count = re.subn(rf'(name = "{name}"; users = .*?; )weight = \d+;', rf"\1{weight}", text)
+    expect(count == 1, f"{name} is in the configuration {count} times")
+    world.daemon.config.write_text(text)
+    result = ctl(world, "reload")
+    expect(result.returncode == 0, f"reload: {result.stdout}{result.stderr}")
+
+
+def freeze(world):
+    """Anybody: it harms no result. A VM whose memory can't be moved is refused."""
+    world.freeze(world.dice.choice(world.victims + world.bystanders))
+
+
+def thaw(world):
+    if world.freezers:
+        world.order("thaw", world.dice.choice(world.freezers)[0])
+
+
 def change_share(world):
     name = world.dice.choice(world.victims)
     ctl(world, "set", name, f"limit={world.dice.randrange(20, 101)}%")
 
 
 def end_session(world):
-    pid = world.draw_session()
-    number = title(pid).rpartition(" ")[2].rstrip("\0") if pid else ""
+    _, number = world.draw_session()
     if number:
-        ctl(world, "end", number)
+        ctl(world, "end", str(number))
 
 
 def look(world):
@@ -197,6 +259,8 @@ def full_disk(world):
     with_limit(world, resource.RLIMIT_FSIZE, world.dice.choice((0, 1 << 12, 1 << 20)))
 
 
+# What the machine's kernel lacks is the same with any GPU.
+STARVING = (few_descriptors, little_memory, full_disk) if IS_SOFT else ()
 ACTS = (kill_program, kill_program, start_program, start_program, kill_session, stop_program,
         stop_session, stop_for_a_moment, stop_daemon, scribble, change_weight, change_share,
-        end_session, look, few_descriptors, little_memory, full_disk)
+        end_session, look, freeze, freeze, thaw, reload, *STARVING)

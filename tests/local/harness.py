@@ -20,7 +20,8 @@ from backend_process import BackendProcess
 BUILD = pathlib.Path(os.environ.get("abs_top_builddir", "."))
 RUN = BUILD / "tools/fairgv-run"
 BACKEND = BUILD / "backend/fairgv-backend"
-PATIENCE_S = 240     # what only a hang exceeds, however busy the machine is
+# What only a hang exceeds, however busy the machine is.
+PATIENCE_S = int(os.environ.get("FAIRGV_TEST_PATIENCE_S", "240"))
 
 # Who runs the tests looks into the daemon, root or not.
 os.environ.setdefault("FAIRGV_DUMPABLE", "1")
