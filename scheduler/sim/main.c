@@ -41,7 +41,7 @@ static const char usage[] =
 	"\n"
 	"  --json          one JSON object per row\n"
 	"  --csv           comma-separated\n"
-	"  --svg FILE      draw a chart into FILE, and print nothing else\n"
+	"  --svg FILE      have gnuplot draw a chart into FILE; print nothing\n"
 	"  --seed N        of the random numbers (1)\n"
 	"  --seconds S     of virtual time to measure (30)\n"
 	"  --help, --version\n"
@@ -116,23 +116,8 @@ static void apply(const struct options *options, struct sim_params *params)
 		params->measure_ns = (uint64_t)(options->seconds * FGV_NS_PER_SEC);
 }
 
-static int print_svg(const struct report *report, const char *path)
-{
-	FILE *file = fopen(path, "we");
-	int err;
-
-	if (file == NULL)
-		return -errno;
-	err = report_print_svg(report, file);
-	if (fclose(file) != 0 && err == 0)
-		err = -errno;
-	return err;
-}
-
 static int print(const struct report *report, const struct options *options)
 {
-	if (options->svg != NULL)
-		return print_svg(report, options->svg);
 	switch (options->format) {
 	case FORMAT_JSON:
 		return report_print_json(report, stdout);
@@ -144,15 +129,30 @@ static int print(const struct report *report, const struct options *options)
 	return report_print_table(report, stdout);
 }
 
-/* Prints the report unless @err says that it could not be made. */
+/* Where it fails, @why says what is wrong. */
+static int show(const struct report *report, const struct options *options, char *why, size_t size)
+{
+	int err;
+
+	if (options->svg != NULL)
+		return report_draw(report, options->svg, why, size);
+	err = print(report, options);
+	snprintf(why, size, "%s", strerror(-err));
+	return err;
+}
+
+/* Shows the report unless @err says that it could not be made. */
 static int finish(int err, struct report *report, const struct options *options)
 {
+	char why[512];
+
+	snprintf(why, sizeof(why), "%s", strerror(-err));
 	if (err == 0)
-		err = print(report, options);
+		err = show(report, options, why, sizeof(why));
 	report_fini(report);
 	if (err == 0)
 		return EXIT_SUCCESS;
-	fprintf(stderr, "fairgv-sim: %s\n", strerror(-err));
+	fprintf(stderr, "fairgv-sim: %s\n", why);
 	return EXIT_FAILURE;
 }
 

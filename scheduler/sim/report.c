@@ -1,4 +1,4 @@
-/* Rows of cells and how they are printed; the chart is drawn in svg.c. */
+/* Rows of cells and how they are printed; the chart is in plot.c. */
 #define _GNU_SOURCE /* vasprintf() */
 #include "scheduler/sim/report.h"
 

@@ -1,7 +1,7 @@
 /*
  * What a command of fairgv-sim prints: rows of named cells, as a table, as CSV or as one
- * JSON object per line; and a chart of them as SVG. Strings in cells and charts must live
- * as long as the report, or be put into it by report_keep().
+ * JSON object per line; and a chart of them, which gnuplot draws. Strings in cells and charts must
+ * live as long as the report, or be put into it by report_keep().
  */
 #ifndef FGV_SCHEDULER_SIM_REPORT_H
 #define FGV_SCHEDULER_SIM_REPORT_H
@@ -74,6 +74,11 @@ void chart_point(struct report *report, unsigned int series, double x, double y)
 int report_print_table(const struct report *report, FILE *out);
 int report_print_csv(const struct report *report, FILE *out);
 int report_print_json(const struct report *report, FILE *out);
-int report_print_svg(const struct report *report, FILE *out);
+
+/* The chart as commands for gnuplot, which make it an SVG on its standard output. */
+int report_print_plot(const struct report *report, FILE *out);
+
+/* Has gnuplot draw the chart into a file. On failure, @why says what is wrong. */
+int report_draw(const struct report *report, const char *path, char *why, size_t size);
 
 #endif

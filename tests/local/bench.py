@@ -126,6 +126,21 @@ def figure():
             expect(words in path.read_text(), f"no {words} in the figure")
 
 
+def chart():
+    """fairgv-sim's, by gnuplot; without gnuplot it is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "svg")
+        command = [BUILD / "tools/fairgv-sim", "figure", "gemini-13", "--svg", path]
+        done = subprocess.run(command, text=True, capture_output=True, check=False, env={"PATH": "/nonexistent"})
+        expect(done.returncode == 1 and "package gnuplot-nox" in done.stderr, f"without gnuplot: {done}")
+        if not shutil.which("gnuplot"):
+            return
+        done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=PATIENCE_S)
+        expect(done.returncode == 0 and not done.stderr, f"chart: {done}")
+        for words in ("<svg", "Gemini, figure 13", "RetinaNet R50 (0.3, 0.6)", "time (s)"):
+            expect(words in path.read_text(), f"no {words} in the chart")
+
+
 class MadeUp(Pair):
     """Two ways whose figures are given."""
 
@@ -169,4 +184,4 @@ def refusals():
                f"{options}: {done.stderr}")
 
 
-main(single_calls, start, workloads, cost, round_trips, table3, figure, pairs, refusals)
+main(single_calls, start, workloads, cost, round_trips, table3, figure, chart, pairs, refusals)

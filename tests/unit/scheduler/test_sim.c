@@ -366,7 +366,7 @@ static void make_fikit(const char *name, struct report *report, size_t rows)
 	ck_assert_int_eq(figure_fikit(name, &params, report), 0);
 	ck_assert_uint_eq(row_count(report), rows);
 	ck_assert_ptr_nonnull(drawing);
-	ck_assert_int_eq(report_print_svg(report, drawing), 0);
+	ck_assert_int_eq(report_print_plot(report, drawing), 0);
 	fclose(drawing);
 }
 
@@ -594,11 +594,72 @@ START_TEST(rows_in_every_form)
 	ck_assert_str_eq(text,
 			 "title\n\nname  value  count\na      1.23      7\nb1        -      1\n");
 	free(text);
-	text = printed(&report, report_print_svg);
-	ck_assert_ptr_nonnull(strstr(text, "a &lt; b"));
-	ck_assert_ptr_nonnull(strstr(text, "</svg>"));
+	text = printed(&report, report_print_plot);
+	ck_assert_ptr_nonnull(strstr(text, "set title \"a < b\"\n"));
 	free(text);
 	report_fini(&report);
+}
+END_TEST
+
+static char *plotted(struct report *report)
+{
+	char *text = printed(report, report_print_plot);
+
+	report_fini(report);
+	return text;
+}
+
+/* Bars beside each other; what is above four times the median is cut off, and says its height. */
+START_TEST(bars_as_gnuplot_draws_them)
+{
+	struct report report = {.title = "title"};
+	static const double heights[2][2] = {{1, 100}, {2, 3}};
+	char *text;
+
+	report.chart.title = "a \"quoted\" \\ title";
+	for (int group = 0; group < 2; group++)
+		for (int series = 0; series < 2; series++)
+			chart_point(&report, chart_series(&report, series ? "right" : "left"),
+				    chart_group(&report, group ? "second" : "first"),
+				    heights[group][series]);
+	chart_point(&report, chart_series(&report, "none"), 0, INFINITY);
+
+	text = plotted(&report);
+	ck_assert_ptr_nonnull(strstr(text, "set title \"a \\\"quoted\\\" \\\\ title\"\n"));
+	ck_assert_ptr_nonnull(strstr(text, "(\"first\" 0, \"second\" 1)"));
+	ck_assert_ptr_nonnull(strstr(text, "$series0 << END\n-0.266666667 1\n0.733333333 2\nEND\n"));
+	ck_assert_ptr_nonnull(strstr(text, "$series1 << END\n0 100\n1 3\nEND\n"));
+	ck_assert_ptr_nonnull(strstr(text, "$series2 << END\nEND\n"));
+	ck_assert_ptr_nonnull(strstr(text, "set yrange [0:12]\nset label \"100\" at 0, 12 "));
+	free(text);
+}
+END_TEST
+
+START_TEST(lines_as_gnuplot_draws_them)
+{
+	struct report report = {.title = "title"};
+	char *text;
+
+	report.chart.kind = CHART_STEPS;
+	chart_point(&report, chart_series(&report, "s"), 0.5, 1);
+	chart_point(&report, 0, 1, NAN);
+	chart_point(&report, 0, 1.5, 2);
+
+	text = plotted(&report);
+	ck_assert_ptr_nonnull(strstr(text, "$series0 << END\n0.5 1\n1.5 2\nEND\n"));
+	ck_assert_ptr_nonnull(strstr(text, "plot $series0 with steps "));
+	free(text);
+}
+END_TEST
+
+START_TEST(no_chart_is_no_plot)
+{
+	struct report report = {.title = "title"};
+	char why[256];
+
+	ck_assert_int_eq(report_print_plot(&report, stdout), -EINVAL);
+	ck_assert_int_eq(report_draw(&report, "/nonexistent/chart.svg", why, sizeof(why)), -ENOENT);
+	ck_assert_str_eq(why, "/nonexistent/chart.svg: No such file or directory");
 }
 END_TEST
 
@@ -630,7 +691,7 @@ START_TEST(figures_are_valid_json)
 	}
 	ck_assert_uint_eq(lines, row_count(&report));
 	free(text);
-	text = printed(&report, report_print_svg);
+	text = printed(&report, report_print_plot);
 	free(text);
 	report_fini(&report);
 }
@@ -671,6 +732,9 @@ static TCase *parts_case(void)
 			    (int)FGV_ARRAY_LEN(refusals));
 	tcase_add_test(tc, a_missing_scenario);
 	tcase_add_test(tc, rows_in_every_form);
+	tcase_add_test(tc, bars_as_gnuplot_draws_them);
+	tcase_add_test(tc, lines_as_gnuplot_draws_them);
+	tcase_add_test(tc, no_chart_is_no_plot);
 	tcase_set_timeout(tc, 60);
 	return tc;
 }
