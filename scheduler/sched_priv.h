@@ -1,6 +1,6 @@
 /*
- * The core's own structures, shared by sched.c (set-up), sched_grant.c (events and
- * decisions) and sched_watch.c (the watchdog). Drivers see sched.h, policies policy.h.
+ * The core's own structures, shared by sched.c (set-up), sched_grant.c (events), sched_decide.c
+ * (decisions), sched_look.c (reports) and sched_watch.c (the watchdog). Drivers see sched.h, policies policy.h.
  */
 #ifndef FGV_SCHEDULER_SCHED_PRIV_H
 #define FGV_SCHEDULER_SCHED_PRIV_H
@@ -117,6 +117,15 @@ static inline uint64_t sched_advance(struct fgv_sched *sched, uint64_t now_ns)
 		sched->now_ns = now_ns;
 	return sched->now_ns;
 }
+
+/*
+ * Begins an event: brings the time up to it, which it returns, and runs the tick if that was due
+ * before. A slice that ends with a tick is in it.
+ */
+uint64_t fgv_sched_enter(struct fgv_sched *sched, uint64_t now_ns);
+
+/* It is in no queue of the scheduler's then, until it holds or is idle. */
+void fgv_sched_stop_waiting(struct fgv_sched_session *session);
 
 /* @vgpu has woken, or its vCPU runs: the policy may want the grants back, or end them earlier. */
 void fgv_sched_preempt(struct fgv_sched_vgpu *vgpu, bool vcpu_runs, uint64_t now_ns);
