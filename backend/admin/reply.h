@@ -15,7 +15,8 @@
  * the configuration as they stand there, as strings; "" is the configuration's own. "weight": 3 may
  * stand for {"weight": "3"}. A change is {"vm": ... (null: none), "key": ..., "before": ...,
  * "after": ...}, or {"vm": ..., "event": "added" or "removed"}. Whatever is wrong gives
- * {"error": "..."}, one line, and changes nothing. The keys of a report are in fairgvctl(1), and stay as they are.
+ * {"error": "..."}, one line, and changes nothing. The keys of a report are in fairgvctl(1), and
+ * stay as they are.
  *
  * Figures are totals since the daemon started. Those of a VM include its sessions that have
  * ended, and are taken after its sessions', which therefore never exceed them.
@@ -25,25 +26,9 @@
 #ifndef FGV_BACKEND_ADMIN_REPLY_H
 #define FGV_BACKEND_ADMIN_REPLY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
-#include "backend/devices.h"
-#include "backend/session.h"
-#include "backend/vms.h"
-#include "backend/warm.h"
-
-/* What there is to report on and to change. */
-struct fgv_live;
-
-struct fgv_admin_scope {
-	const struct fgv_devices *devices;
-	const struct fgv_sessions *sessions;
-	const struct fgv_warm *warm;
-	struct fgv_vms *vms;
-	struct fgv_live *live;
-	bool questions_only; /* what would change something is refused */
-};
+#include "backend/admin/report.h"
 
 /*
  * The reply to the @len bytes of @request, which process @peer sent: a line with its newline,
