@@ -1,6 +1,6 @@
 /*
- * What the files of sessions share: their beginning is in session_start.c, all the rest in
- * session.c.
+ * What the files of sessions share: their beginning is in session_start.c, their end in
+ * session_end.c, what they say meanwhile in session.c.
  */
 #ifndef FGV_BACKEND_SESSION_PRIV_H
 #define FGV_BACKEND_SESSION_PRIV_H
@@ -77,8 +77,15 @@ void fgv_session_drop_connection(struct fgv_session *session);
 /* Programs of the VM that have gone are known to have, from here on. */
 void fgv_sessions_look_at_connections(struct fgv_sessions *sessions, const struct fgv_vm *vm);
 
-/* What its process says until it serves its guest is heard. */
+/*
+ * Its program has gone, or it was told to end. Nothing is charged for it in a moment: the VM's other
+ * sessions may wait for that.
+ */
+void fgv_session_mark_ending(struct fgv_session *session);
+
+/* What its process says until it serves its guest is heard; and no more. */
 void fgv_session_watch_control(struct fgv_session *session);
+void fgv_session_unwatch_control(struct fgv_session *session);
 
 /*
  * Chooses its GPUs (session_place.c). -EAGAIN: there is no room for what its program needs; -E2BIG:
