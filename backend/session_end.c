@@ -17,9 +17,6 @@
 #include "common/log.h"
 #include "common/util.h"
 
-/* An MPS client that is killed at work may take others along: it has longer to end by itself. */
-#define SHARED_KILL_MS 5000
-
 static enum fgv_log_level describe_end(const struct fgv_session *session, const siginfo_t *end,
 				       const char *why, char *how, size_t len)
 {
@@ -191,7 +188,7 @@ static uint64_t kill_at_ns(const struct fgv_session *session)
 	if (!session->ending_ns || session->is_late)
 		return 0;
 	return session->ending_ns +
-	       (is_shared ? SHARED_KILL_MS : FGV_ENDING_KILL_MS) * FGV_NS_PER_MS;
+	       (is_shared ? FGV_ENDING_KILL_MPS_MS : FGV_ENDING_KILL_MS) * FGV_NS_PER_MS;
 }
 
 uint64_t fgv_sessions_deadline_ns(const struct fgv_sessions *sessions)

@@ -34,10 +34,14 @@
 
 /*
  * What would fail only because a session of the same VM has not quite ended waits for that end,
- * for so long at most. The daemon kills what takes longer to end, a little earlier.
+ * for so long at most. The daemon kills what takes longer to end, well before: a kernel that is
+ * busy needs seconds to take the memory of a killed process back. An MPS client that is killed at
+ * work may take others along, and has longer to end by itself.
  */
-#define FGV_ENDING_WAIT_MS 2000
-#define FGV_ENDING_KILL_MS 1500
+#define FGV_ENDING_WAIT_MS     7000
+#define FGV_ENDING_KILL_MS     1500
+#define FGV_ENDING_KILL_MPS_MS 5000
+_Static_assert(FGV_ENDING_WAIT_MS > FGV_ENDING_KILL_MPS_MS, "whoever waits outlasts the killed");
 
 /* Whether kernels that are longer than a slice run in parts. */
 enum fgv_slicing {
