@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "backend/config/amounts.h"
 #include "backend/config/devices.h"
 #include "backend/config/text.h"
 #include "common/util.h"
@@ -49,154 +50,11 @@ int fgv_config_values_refuse(const struct fgv_config_reader *reader, const confi
 	return -EINVAL;
 }
 
-static bool is_whole(const config_setting_t *setting)
-{
-	int type = config_setting_type(setting);
-
-	return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
-}
-
 bool fgv_config_values_is_sequence(const config_setting_t *setting)
 {
 	int type = config_setting_type(setting);
 
 	return type == CONFIG_TYPE_ARRAY || type == CONFIG_TYPE_LIST;
-}
-
-/* A number, a size or a duration that has been read: in range? */
-static int check_range(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		       const config_setting_t *setting, uint64_t value)
-{
-	char range[80];
-
-	if ((value >= key->min && value <= key->max) || (key->type == FGV_CONFIG_TIMEOUT && !value))
-		return 0;
-	fgv_config_text_show_range(key, range, sizeof(range));
-	return fgv_config_values_refuse(reader, setting, key->name, "out of range: must be %s",
-					range);
-}
-
-static int read_number(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		       const config_setting_t *setting, uint64_t *value)
-{
-	long long number;
-	int ret;
-
-	if (!is_whole(setting))
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"must be a whole number");
-	number = config_setting_get_int64(setting);
-	ret = check_range(reader, key, setting, number < 0 ? UINT64_MAX : (uint64_t)number);
-	if (!ret)
-		*value = (uint64_t)number;
-	return ret;
-}
-
-static int read_size(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		     const config_setting_t *setting, uint64_t *value)
-{
-	const char *text = config_setting_get_string(setting);
-	uint64_t bytes = UINT64_MAX;
-	int ret;
-
-	if (is_whole(setting))
-		return read_number(reader, key, setting, value);
-	if (!text)
-		return fgv_config_values_refuse(
-			reader, setting, key->name,
-			"must be a size: a number of bytes, or a string as \"4G\"");
-	if (key->standard == FGV_CONFIG_NO_LIMIT && !strcmp(text, "none")) {
-		*value = FGV_CONFIG_NO_LIMIT;
-		return 0;
-	}
-	if (fgv_config_text_size(text, &bytes) == -EINVAL)
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"\"%s\" is not a size: digits, then K, M, G or T",
-						text);
-	ret = check_range(reader, key, setting, bytes);
-	if (!ret)
-		*value = bytes;
-	return ret;
-}
-
-static int read_factor(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		       const config_setting_t *setting, uint64_t *value)
-{
-	double factor = config_setting_get_float(setting);
-
-	if (config_setting_type(setting) == CONFIG_TYPE_BOOL) {
-		*value = config_setting_get_bool(setting) ? FGV_CONFIG_NO_LIMIT : 0;
-		return 0;
-	}
-	if (is_whole(setting))
-		factor = (double)config_setting_get_int64(setting);
-	else if (config_setting_type(setting) != CONFIG_TYPE_FLOAT)
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"must be true, false, or a number as 1.5");
-	if (!(factor >= 1 && factor <= (double)(key->max / FGV_CONFIG_FACTOR_ONE)))
-		return fgv_config_values_refuse(
-			reader, setting, key->name, "must be from 1 to %llu",
-			(unsigned long long)(key->max / FGV_CONFIG_FACTOR_ONE));
-	*value = (uint64_t)(factor * FGV_CONFIG_FACTOR_ONE + 0.5);
-	return 0;
-}
-
-static int read_duration(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-			 const config_setting_t *setting, uint64_t *value)
-{
-	const char *text = config_setting_get_string(setting);
-	uint64_t ns = UINT64_MAX;
-	int ret;
-
-	if (is_whole(setting) && !config_setting_get_int64(setting))
-		text = "0";
-	if (!text)
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"must be a duration: a string as \"6ms\"");
-	if (fgv_config_text_duration(text, &ns) == -EINVAL)
-		return fgv_config_values_refuse(
-			reader, setting, key->name,
-			"\"%s\" is not a duration: digits, then us, ms or s", text);
-	ret = check_range(reader, key, setting, ns);
-	if (!ret)
-		*value = ns;
-	return ret;
-}
-
-static int read_share(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		      const config_setting_t *setting, uint64_t *value)
-{
-	const char *text = config_setting_get_string(setting);
-	uint64_t share;
-	int ret;
-
-	if (!text)
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"must be a share: a string as \"25%%\"");
-	if (fgv_config_text_share(text, &share))
-		return fgv_config_values_refuse(
-			reader, setting, key->name,
-			"\"%s\" is not a share: 0%% to 100%%, with at most four decimals", text);
-	ret = check_range(reader, key, setting, share);
-	if (!ret)
-		*value = share;
-	return ret;
-}
-
-static int read_sms(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
-		    const config_setting_t *setting, uint64_t *value)
-{
-	const char *text = config_setting_get_string(setting);
-	uint64_t share;
-
-	if (is_whole(setting))
-		return read_number(reader, key, setting, value);
-	if (!text || fgv_config_text_share(text, &share))
-		return fgv_config_values_refuse(reader, setting, key->name,
-						"must be a number of multiprocessors, or a share "
-						"of them: a string as \"25%%\"");
-	*value = share ? FGV_CONFIG_PART | share : 0;
-	return 0;
 }
 
 static int read_switch(const struct fgv_config_reader *reader, const struct fgv_config_key *key,
@@ -400,7 +258,7 @@ static int read_user(const struct fgv_config_reader *reader, const struct fgv_co
 	const char *text = config_setting_get_string(setting);
 	int ret;
 
-	if (is_whole(setting)) {
+	if (fgv_config_amounts_is_whole(setting)) {
 		long long number = config_setting_get_int64(setting);
 
 		if (number < 0 || number >= UINT32_MAX)
@@ -456,18 +314,18 @@ int fgv_config_values_read(const struct fgv_config_reader *reader, const struct 
 	case FGV_CONFIG_PATH:
 		return read_path(reader, key, setting, value);
 	case FGV_CONFIG_SIZE:
-		return read_size(reader, key, setting, value);
+		return fgv_config_amounts_size(reader, key, setting, value);
 	case FGV_CONFIG_NUMBER:
-		return read_number(reader, key, setting, value);
+		return fgv_config_amounts_number(reader, key, setting, value);
 	case FGV_CONFIG_DURATION:
 	case FGV_CONFIG_TIMEOUT:
-		return read_duration(reader, key, setting, value);
+		return fgv_config_amounts_duration(reader, key, setting, value);
 	case FGV_CONFIG_SHARE:
-		return read_share(reader, key, setting, value);
+		return fgv_config_amounts_share(reader, key, setting, value);
 	case FGV_CONFIG_SMS:
-		return read_sms(reader, key, setting, value);
+		return fgv_config_amounts_sms(reader, key, setting, value);
 	case FGV_CONFIG_FACTOR:
-		return read_factor(reader, key, setting, value);
+		return fgv_config_amounts_factor(reader, key, setting, value);
 	case FGV_CONFIG_SWITCH:
 		return read_switch(reader, key, setting, value);
 	case FGV_CONFIG_POLICY:
