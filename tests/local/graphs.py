@@ -11,6 +11,7 @@ WAYS = {
     "capture": {"host", "pageable"},
     "capture_edges": {"host"},
     "conditional": {"host"},
+    "graph_again": {"host"},
     "graph_cuts": {"function", "pageable", "cut"},
     "graph_edges": {"host"},
     "graph_memory": {"host"},

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "frontend/cuda/context/context.h"
+#include "frontend/cuda/graph/exec_kept.h"
 
 #define LIMITS 16 /* more than there are */
 
@@ -77,8 +78,10 @@ static CUresult set_locked(struct fgv_lane *lane, uint32_t limit, uint64_t value
 
 	if (!res && known)
 		known->is_known = false;
-	if (!res)
+	if (!res) {
+		fgv_exec_kept_drop(lane);
 		res = fgv_call_limit_set(lane, limit, value);
+	}
 	if (!res && is_first) {
 		known->before = before;
 		known->is_set = true;

@@ -37,7 +37,7 @@ static void destroy(struct fgv_exec *exec)
 		fgv_object_destroy(FGV_OBJECT_EXEC, exec->name, &info);
 	fgv_graph_free(exec->graph);
 	pthread_mutex_destroy(&exec->mutex);
-	free(exec->host.launches);
+	fgv_exec_host_free(exec);
 	free(exec->order);
 	free(exec->by_origin);
 	free(exec->uses);
@@ -243,8 +243,11 @@ static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 		     const struct fgv_graph_place *place)
 {
 	bool auto_free = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-	CUresult res = exec->host.changed ? fgv_exec_host_refresh(lane, exec) : CUDA_SUCCESS;
+	CUresult res = exec->host.was_kept ? fgv_exec_host_settle(lane, exec, place->handle)
+					   : CUDA_SUCCESS;
 
+	if (!res && exec->host.changed)
+		res = fgv_exec_host_refresh(lane, exec);
 	if (!res)
 		res = wait_for_earlier(lane, exec, place->handle);
 	if (!res && exec->use_count)

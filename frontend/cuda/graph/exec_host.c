@@ -43,6 +43,17 @@ static void keep(struct fgv_exec *exec, struct fgv_exec_launch *launch, uint32_t
 	pthread_mutex_unlock(&hosted.mutex);
 }
 
+/* It may be wanted again, by one that is not to be launched beside it. */
+static void leave(struct fgv_lane *lane, const struct fgv_exec *exec,
+		  struct fgv_exec_launch *launch)
+{
+	if (exec->was_launched) {
+		launch->source.was_launched = true;
+		launch->source.stream = exec->last.handle;
+	}
+	fgv_exec_kept_put(lane, launch->graph, &launch->source);
+}
+
 /* @lane NULL: they have gone. It is in the list of those with graphs no more. */
 static void destroy_graphs(struct fgv_lane *lane, struct fgv_exec *exec)
 {
@@ -50,7 +61,7 @@ static void destroy_graphs(struct fgv_lane *lane, struct fgv_exec *exec)
 		struct fgv_exec_launch *launch = &exec->host.launches[i];
 
 		if (lane && launch->graph)
-			fgv_post_graph_destroy(lane, launch->graph);
+			leave(lane, exec, launch);
 		launch->graph = 0;
 	}
 	exec->host.is_there = false;
@@ -77,6 +88,16 @@ void fgv_exec_host_drain(struct fgv_lane *lane)
 		destroy_graphs(lane, exec);
 	}
 	pthread_mutex_unlock(&hosted.mutex);
+	fgv_exec_kept_drop(lane);
+}
+
+void fgv_exec_host_free(struct fgv_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->host.count; i++)
+		fgv_exec_kept_forget(&exec->host.launches[i].source);
+	free(exec->host.launches);
+	exec->host.launches = NULL;
+	exec->host.count = 0;
 }
 
 static bool has_priorities(const struct fgv_exec *exec)
@@ -141,7 +162,7 @@ static CUresult make_launches(struct fgv_exec *exec, const struct fgv_exec_text 
 
 	if (!launches)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	free(exec->host.launches);
+	fgv_exec_host_free(exec);
 	exec->host.launches = launches;
 	exec->host.count = text->count;
 	for (uint32_t i = 0; i < text->count; i++) {
@@ -151,16 +172,37 @@ static CUresult make_launches(struct fgv_exec *exec, const struct fgv_exec_text 
 	return put_in_order(exec);
 }
 
+/* Whether it is there already. */
+static bool take_kept(struct fgv_exec *exec, const struct fgv_exec_part *text,
+		      struct fgv_exec_launch *launch)
+{
+	const struct fgv_exec_kept_text kept = {text->bytes, text->len, text->count};
+	uint32_t graph = fgv_exec_kept_take(&kept, exec->host.stream, &launch->source);
+
+	if (!graph)
+		return false;
+	exec->host.was_kept |= launch->source.was_launched;
+	keep(exec, launch, graph);
+	return true;
+}
+
 static CUresult build_launch(struct fgv_lane *lane, struct fgv_exec *exec,
 			     const struct fgv_exec_part *text, struct fgv_exec_launch *launch)
 {
 	uint32_t graph = 0, refused = 0;
-	CUresult res = send(lane, text, 0, &graph, &refused);
+	CUresult res;
 
-	if (graph)
+	if (take_kept(exec, text, launch))
+		return CUDA_SUCCESS;
+	res = send(lane, text, 0, &graph, &refused);
+	if (!res && refused == CUDA_ERROR_OUT_OF_MEMORY && fgv_exec_kept_drop(lane))
+		res = send(lane, text, 0, &graph, &refused);
+	if (graph) {
 		keep(exec, launch, graph);
-	else
+	} else {
 		launch->is_refused = true;
+		fgv_exec_kept_forget(&launch->source);
+	}
 	if (!res && refused)
 		fgv_debug("a graph of %u nodes is launched node by node: the host refuses it, %u",
 			  text->count, refused);
@@ -223,7 +265,7 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 	if (!res)
 		res = build_launches(lane, exec, &text);
 	fgv_exec_text_free(&text);
-	if (!res)
+	if (!res && !exec->host.stream)
 		count(exec, way);
 	return res;
 }
@@ -244,9 +286,11 @@ static CUresult post_changes(struct fgv_lane *lane, struct changes *changes)
 
 	if (text->len > FGV_DATA_MAX)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (text->len)
+	if (text->len) {
+		fgv_exec_kept_forget(&changes->launch->source);
 		res = fgv_post_graph_update(lane, changes->launch->graph, text->bytes,
 					    (uint32_t)text->len);
+	}
 	text->len = 0;
 	return res;
 }
@@ -313,4 +357,32 @@ CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec)
 	/* It is cut in other places now, or nowhere. */
 	fgv_exec_host_drop(lane, exec);
 	return fgv_exec_host_build(lane, exec);
+}
+
+/* --- Graphs that were kept ----------------------------------------------------- */
+
+static bool is_elsewhere(const struct fgv_exec *exec, uint32_t stream)
+{
+	for (uint32_t i = 0; i < exec->host.count; i++) {
+		const struct fgv_exec_launch *launch = &exec->host.launches[i];
+
+		if (launch->graph && launch->source.was_launched && launch->source.stream != stream)
+			return true;
+	}
+	return false;
+}
+
+CUresult fgv_exec_host_settle(struct fgv_lane *lane, struct fgv_exec *exec, uint32_t stream)
+{
+	CUresult res;
+
+	exec->host.was_kept = false;
+	if (!is_elsewhere(exec, stream))
+		return CUDA_SUCCESS;
+	fgv_exec_host_drop(lane, exec);
+	exec->host.stream = &stream;
+	res = fgv_exec_host_build(lane, exec);
+	exec->host.stream = NULL;
+	exec->host.was_kept = false;
+	return res;
 }

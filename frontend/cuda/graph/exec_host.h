@@ -19,6 +19,12 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec);
 /* Sends what nodes do now that are marked as changed. Called before a launch. */
 CUresult fgv_exec_host_refresh(struct fgv_lane *lane, struct fgv_exec *exec);
 
+/*
+ * Before the first launch with a graph that was another's, in the stream that has this handle: one
+ * that was launched in another stream is built anew, as both launches may run at once.
+ */
+CUresult fgv_exec_host_settle(struct fgv_lane *lane, struct fgv_exec *exec, uint32_t stream);
+
 /* What @node does has changed, or whether it does it. */
 static inline void fgv_exec_host_note(struct fgv_exec *exec, struct fgv_node *node)
 {
@@ -29,8 +35,10 @@ static inline void fgv_exec_host_note(struct fgv_exec *exec, struct fgv_node *no
 	exec->host.changed = node;
 }
 
-/* The host's graphs go; @lane NULL: they have gone with the session. */
+/* The host's graphs go, or are kept (exec_kept.h); @lane NULL: they have gone with the session. */
 void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec);
+/* The memory that the launches take here. */
+void fgv_exec_host_free(struct fgv_exec *exec);
 
 /* The same for all, when the device is reset. */
 void fgv_exec_host_drain(struct fgv_lane *lane);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+#include "frontend/cuda/graph/exec_kept.h"
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/memory/graph_memory.h"
 
@@ -18,6 +19,7 @@ struct fgv_exec_launch {
 	uint64_t moved;	 /* bytes, by copies and fills of the host's graph */
 	bool is_program; /* its nodes are not for the host */
 	bool is_refused; /* by the host */
+	struct fgv_exec_source source;
 };
 
 struct fgv_exec {
@@ -38,7 +40,11 @@ struct fgv_exec {
 	struct {
 		struct fgv_exec_launch *launches; /* by the numbers of parts */
 		uint32_t count;
-		bool is_there;		  /* there is a graph of its on the host */
+		bool is_there; /* there is a graph of its on the host */
+		bool was_kept; /* some graph was another's, and was not launched since */
+		/* NULL: where it is launched is not known; else none is to be that ran elsewhere.
+		 */
+		const uint32_t *stream;
 		struct fgv_node *changed; /* since the host was told what they do; NULL: none */
 	} host;
 	LIST_ENTRY(fgv_exec) hosted; /* with those that have a graph there */

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/cuda/graph/exec_kept.h"
 
 /* Each further one has to miss the program's memory at another place. */
 #define ATTEMPTS 16
@@ -37,6 +38,8 @@ CUresult fgv_devmem_alloc(struct fgv_lane *lane, uint64_t bytes, enum fgv_range_
 {
 	CUresult res = allocate_apart(lane, bytes, address);
 
+	if (res == CUDA_ERROR_OUT_OF_MEMORY && fgv_exec_kept_drop(lane))
+		res = allocate_apart(lane, bytes, address);
 	if (res)
 		return res;
 	if (!fgv_addrmap_add_on(lane->client->device, *address, bytes, kind))

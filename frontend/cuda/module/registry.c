@@ -12,6 +12,7 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/context/object.h"
+#include "frontend/cuda/graph/exec_kept.h"
 #include "frontend/cuda/memory/addrmap.h"
 #include "frontend/cuda/memory/hostmem.h"
 #include "frontend/cuda/module/ptrhash.h"
@@ -372,8 +373,10 @@ static void unload(struct fgv_module *module, struct fgv_lane *lane)
 		forget_kernel(each);
 	for (struct fgv_variable *each = module->variables; each; each = each->next)
 		forget_variable(each);
-	if (lane && module->tried && !module->result)
+	if (lane && module->tried && !module->result) {
+		fgv_exec_kept_drop(lane);
 		fgv_post_module_unload(lane, module->handle);
+	}
 	free(module->snapshot);
 	module->snapshot = NULL;
 	module->tried = false;

@@ -66,7 +66,7 @@ static uint32_t add_object(enum fgv_kind kind)
 	return host.object_count++;
 }
 
-static uint32_t handle_of(const struct fgv_object *object)
+uint32_t host_handle_of(const struct fgv_object *object)
 {
 	if (object && object->handle)
 		return object->handle;
@@ -390,7 +390,7 @@ CUresult fgv_do_launch(struct fgv_session *session, struct fgv_request *request,
 	memcpy(launch->grid, in->grid, sizeof(launch->grid));
 	memcpy(launch->block, in->block, sizeof(launch->block));
 	launch->shared_bytes = in->shared_bytes;
-	launch->stream = handle_of(in->stream);
+	launch->stream = host_handle_of(in->stream);
 	launch->param_count = in->param_count;
 	launch->args_len = in->args_len;
 	if (in->args_len <= sizeof(launch->args))

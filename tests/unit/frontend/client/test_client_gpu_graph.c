@@ -129,7 +129,7 @@ CUresult fgv_do_graph_launch(struct fgv_session *session, struct fgv_request *re
 			     const struct fgv_graph_launch_in *in)
 {
 	const struct kept_graph *graph = graph_of(in->graph);
-	uint32_t stream = in->stream ? (uint32_t)(in->stream - host.objects) : 0;
+	uint32_t stream = host_handle_of(in->stream);
 	CUresult status = CUDA_SUCCESS;
 
 	UNUSED;

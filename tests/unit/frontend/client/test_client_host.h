@@ -141,5 +141,7 @@ static inline void host_give_back(uint32_t loan, uint32_t number)
 
 /* The handlers' part (test_client_gpu.c): replies that were held back. */
 bool host_hold(uint32_t lane, uint32_t call);
+/* What the client calls @object; 0: NULL. */
+uint32_t host_handle_of(const struct fgv_object *object);
 
 #endif
