@@ -10,6 +10,7 @@
 #define BRANCH	    10
 #define BRANCH_US   46
 #define WORK_US	    1.7
+#define MADE	    4	  /* graphs in a loop that makes them */
 #define NODES_TIMED 20000 /* in a loop of launches */
 
 static long samples = 11, max_nodes = 1000;
@@ -27,11 +28,10 @@ static cudaKernelNodeParams kernel_of(long long *cycles)
 	return params;
 }
 
-/* So many kernels, each behind the one that is @width before it. */
-static cudaGraph_t make_graph(std::vector<cudaGraphNode_t> &nodes, long count, long width,
-			      double kernel_us)
+/* So many kernels of @cycles, each behind the one that is @width before it. */
+static cudaGraph_t make_graph_of(std::vector<cudaGraphNode_t> &nodes, long count, long width,
+				 long long cycles)
 {
-	long long cycles = (long long)(kernel_us * cycles_per_us);
 	cudaKernelNodeParams params = kernel_of(&cycles);
 	cudaGraph_t graph;
 
@@ -41,6 +41,12 @@ static cudaGraph_t make_graph(std::vector<cudaGraphNode_t> &nodes, long count, l
 		CUDA(cudaGraphAddKernelNode(&nodes[i], graph, i < width ? NULL : &nodes[i - width],
 					    i >= width, &params));
 	return graph;
+}
+
+static cudaGraph_t make_graph(std::vector<cudaGraphNode_t> &nodes, long count, long width,
+			      double kernel_us)
+{
+	return make_graph_of(nodes, count, width, (long long)(kernel_us * cycles_per_us));
 }
 
 static double launch_us(cudaGraphExec_t exec, cudaStream_t stream, long count)
@@ -101,7 +107,7 @@ static void measure_capture(cudaStream_t stream, long count)
 
 	snprintf(name, sizeof(name), "graph_capture_%ld", count);
 	measure(name, "us", samples, [=] {
-		return measure_each_us(4, [=](long) {
+		return measure_each_us(MADE, [=](long) {
 			cudaGraph_t graph;
 			cudaGraphExec_t made;
 
@@ -117,6 +123,34 @@ static void measure_capture(cudaStream_t stream, long count)
 	});
 }
 
+/* A graph's only life. */
+static void live(cudaGraph_t graph, cudaStream_t stream)
+{
+	cudaGraphExec_t made;
+
+	CUDA(cudaGraphInstantiate(&made, graph, 0));
+	CUDA(cudaGraphLaunch(made, stream));
+	CUDA(cudaGraphExecDestroy(made));
+}
+
+/* Of graphs that were never there before: each has other arguments, with which it does nothing. */
+static double first_us(cudaStream_t stream, long count)
+{
+	static long long cycles;
+	cudaGraph_t graphs[MADE];
+	double us;
+
+	for (cudaGraph_t &graph : graphs) {
+		std::vector<cudaGraphNode_t> nodes;
+
+		graph = make_graph_of(nodes, count, 1, --cycles);
+	}
+	us = measure_each_us(MADE, [&](long i) { live(graphs[i], stream); });
+	for (cudaGraph_t graph : graphs)
+		CUDA(cudaGraphDestroy(graph));
+	return us;
+}
+
 /* With the launch that they are for, and their end: what is put off until then counts. */
 static void measure_making(cudaStream_t stream, long count)
 {
@@ -128,15 +162,10 @@ static void measure_making(cudaStream_t stream, long count)
 	char name[64];
 
 	snprintf(name, sizeof(name), "graph_instantiate_%ld", count);
-	measure(name, "us", samples, [=] {
-		return measure_each_us(4, [&](long) {
-			cudaGraphExec_t made;
-
-			CUDA(cudaGraphInstantiate(&made, graph, 0));
-			CUDA(cudaGraphLaunch(made, stream));
-			CUDA(cudaGraphExecDestroy(made));
-		});
-	});
+	measure(name, "us", samples,
+		[=] { return measure_each_us(MADE, [&](long) { live(graph, stream); }); });
+	snprintf(name, sizeof(name), "graph_first_%ld", count);
+	measure(name, "us", samples, [=] { return first_us(stream, count); });
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	snprintf(name, sizeof(name), "graph_update_%ld", count);
 	measure(name, "us", samples, [&] {
