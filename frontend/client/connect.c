@@ -53,6 +53,11 @@ CUresult fgv_connect_priority(const struct fgv_failure *failure, uint32_t *prior
 	return CUDA_SUCCESS;
 }
 
+CUresult fgv_connect_status(uint64_t status)
+{
+	return status <= CUDA_ERROR_UNKNOWN ? (CUresult)status : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult fgv_connect_code(int err)
 {
 	switch (err) {
@@ -82,7 +87,7 @@ static CUresult check_welcome(const struct fgv_failure *failure, size_t len,
 	welcome->text[sizeof(welcome->text) - 1] = '\0';
 	welcome->vm[sizeof(welcome->vm) - 1] = '\0';
 	if (welcome->status)
-		return fgv_connect_fail(failure, (CUresult)welcome->status, "refused: %s",
+		return fgv_connect_fail(failure, fgv_connect_status(welcome->status), "refused: %s",
 					welcome->text);
 	return CUDA_SUCCESS;
 }

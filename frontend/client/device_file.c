@@ -156,7 +156,7 @@ static CUresult copy_view(const struct fgv_failure *failure, int fd, const struc
 		memcpy(&refusal, ask->welcome, sizeof(refusal));
 		refusal.text[sizeof(refusal.text) - 1] = '\0';
 		return fgv_connect_fail(failure,
-					refusal.status ? (CUresult)refusal.status
+					refusal.status ? fgv_connect_status(refusal.status)
 						       : CUDA_ERROR_NOT_INITIALIZED,
 					"refused: %s", refusal.text);
 	}

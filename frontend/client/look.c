@@ -28,7 +28,8 @@ static CUresult check(const struct fgv_failure *failure, struct fgv_msg_view *vi
 	for (uint32_t i = 0; i < view->processes; i++)
 		END(view->process[i].program);
 	if (view->status)
-		return fgv_connect_fail(failure, (CUresult)view->status, "refused: %s", view->text);
+		return fgv_connect_fail(failure, fgv_connect_status(view->status), "refused: %s",
+					view->text);
 	return CUDA_SUCCESS;
 }
 

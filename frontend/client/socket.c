@@ -159,6 +159,16 @@ static bool is_wait(const struct fgv_msg_welcome *message, ssize_t len)
 	return len == (ssize_t)sizeof(struct fgv_msg_wait) && message->type == FGV_MSG_WAIT;
 }
 
+/* Those of a message that needs none. */
+static void drop_descriptors(int fds[FD_COUNT])
+{
+	for (int i = 0; i < FD_COUNT; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
 /* From @connection; a third descriptor, of a further GPU's connection, is greeting->connection. */
 static CUresult take_welcome(const struct fgv_failure *failure, int connection,
 			     struct fgv_greeting *greeting)
@@ -167,6 +177,7 @@ static CUresult take_welcome(const struct fgv_failure *failure, int connection,
 	ssize_t got;
 
 	do {
+		drop_descriptors(fds);
 		got = receive_welcome(connection, &greeting->welcome, fds);
 	} while (is_wait(&greeting->welcome, got));
 	greeting->window = fds[FD_WINDOW];

@@ -66,6 +66,12 @@ CUresult fgv_connect_fail(const struct fgv_failure *failure, CUresult code, cons
 /* FAIRGV_PRIORITY of the environment; 0 where it is not set. It is a digit, or there is no session. */
 CUresult fgv_connect_priority(const struct fgv_failure *failure, uint32_t *priority);
 
+/*
+ * What a host says that something came to. What is none of CUDA's codes would be taken for one of
+ * this library's own somewhere, so that is CUDA_ERROR_UNKNOWN.
+ */
+CUresult fgv_connect_status(uint64_t status);
+
 /* What an errno of opening or connecting means to CUDA. */
 CUresult fgv_connect_code(int err);
 

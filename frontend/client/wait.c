@@ -7,6 +7,7 @@
 #include "frontend/client/lane.h"
 #include "frontend/client/session.h"
 #include "frontend/client/text.h"
+#include "frontend/client/transport.h"
 #include "shmring/park.h"
 #include "shmring/spin.h"
 #include "shmring/usual.h"
@@ -95,16 +96,10 @@ static bool is_sticky(CUresult res)
 	}
 }
 
-/* What is none of CUDA's codes would be taken for one of this library's own somewhere. */
-static CUresult code_of(uint64_t status)
-{
-	return status <= CUDA_ERROR_UNKNOWN ? (CUresult)status : CUDA_ERROR_UNKNOWN;
-}
-
 static CUresult read_reply(struct fgv_lane *lane, const struct fgv_slot *got, void *reply,
 			   uint32_t reply_len)
 {
-	CUresult res = code_of(got->status);
+	CUresult res = fgv_connect_status(got->status);
 
 	if (is_sticky(res))
 		fgv_session_end(lane->client, res);

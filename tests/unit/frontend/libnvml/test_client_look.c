@@ -140,6 +140,8 @@ START_TEST(odd_answers)
 	answer = good;
 	answer.status = CUDA_ERROR_NOT_PERMITTED;
 	ck_assert_int_eq(look_at(&answer, sizeof(answer), &view), CUDA_ERROR_NOT_PERMITTED);
+	answer.status = UINT32_MAX;
+	ck_assert_int_eq(look_at(&answer, sizeof(answer), &view), CUDA_ERROR_UNKNOWN);
 }
 END_TEST
 
