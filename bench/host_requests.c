@@ -410,6 +410,30 @@ static void do_allocations(unsigned count)
 	}
 }
 
+/* So many bytes of all nodes' changes. */
+static uint32_t write_changes(uint8_t *text)
+{
+	struct {
+		struct fgv_graph_node head;
+		struct fgv_launch_request launch;
+		uint64_t args[PARAMS];
+	} node = {
+		.head = {.op = FGV_OP_LAUNCH,
+			 .message_len = sizeof(node.launch) + sizeof(node.args)},
+		.launch = {.function = with_params,
+			   .grid = {1, 1, 1},
+			   .block = {1, 1, 1},
+			   .param_count = PARAMS},
+	};
+	uint32_t len = 0;
+
+	for (uint32_t i = 1; i < NODES; i++, len += sizeof(node)) {
+		node.head.number = i;
+		memcpy(text + len, &node, sizeof(node));
+	}
+	return len;
+}
+
 /* A chain of kernels. */
 static uint32_t write_text(uint8_t *text)
 {
@@ -454,6 +478,25 @@ static void do_graphs(unsigned count)
 	}
 }
 
+static void do_changes(unsigned count)
+{
+	static uint8_t text[FGV_DATA_MAX];
+	uint32_t len = write_text(text), call;
+	struct fgv_graph_build_reply reply;
+
+	check(!fgv_send_graph_build(lane, 0, NODES, 0, text, len, &call), "a graph");
+	take();
+	check(!fgv_lane_wait(lane, call, &reply, sizeof(reply)) && reply.graph, "a graph");
+	len = write_changes(text);
+	while (count--) {
+		check(!fgv_post_graph_update(lane, reply.graph, text, len), "changes");
+		check(!fgv_post_graph_launch(lane, reply.graph, 0), "a graph's launch");
+		take();
+	}
+	check(!fgv_post_graph_destroy(lane, reply.graph), "a graph's end");
+	take();
+}
+
 static const struct operation {
 	const char *name;
 	void (*run)(unsigned count);
@@ -467,6 +510,7 @@ static const struct operation {
 	{"copy_out_4B", do_copies_out},
 	{"malloc_free", do_allocations},
 	{"graph_100", do_graphs},
+	{"graph_update_100", do_changes},
 };
 
 static unsigned long long least_spent(const struct operation *operation, unsigned count, int rounds)

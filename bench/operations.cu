@@ -78,47 +78,87 @@ static void malloc_free(int)
 
 #define NODES 100
 
-/* A chain of kernels, which is made once. */
-static cudaGraph_t make_graph(void)
+static const cudaKernelNodeParams *kernel_of(int number)
 {
-	cudaGraphNode_t node;
+	static cudaKernelNodeParams params;
+	static char *pointer;
+	static int argument;
+	static float real = 1.0f;
+	static double precise = 2.0;
+	static void *args[] = {&pointer, &argument, &real, &precise};
+
+	pointer = device;
+	argument = number;
+	params.func = (void *)with_params;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = args;
+	return &params;
+}
+
+/* A chain of kernels, which get @number. */
+static cudaGraph_t make_graph(int number, cudaGraphNode_t *last)
+{
 	cudaGraph_t graph;
 
 	CUDA(cudaGraphCreate(&graph, 0));
 	for (int i = 0; i < NODES; i++) {
-		char *pointer = device;
-		int number = 0;
-		float real = 1.0f;
-		double precise = 2.0;
-		void *args[] = {&pointer, &number, &real, &precise};
-		cudaKernelNodeParams params = {};
-		cudaGraphNode_t before = node;
+		cudaGraphNode_t before = *last;
 
-		params.func = (void *)with_params;
-		params.gridDim = params.blockDim = dim3(1);
-		params.kernelParams = args;
-		CUDA(cudaGraphAddKernelNode(&node, graph, &before, i > 0, &params));
+		CUDA(cudaGraphAddKernelNode(last, graph, &before, i > 0, kernel_of(number)));
 	}
 	return graph;
 }
 
-static void graph_100(int)
+static cudaGraphExec_t instantiate(cudaGraph_t graph)
 {
-	static cudaGraph_t graph = make_graph();
 	cudaGraphExec_t exec;
 
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
-	CUDA(cudaGraphExecDestroy(exec));
+	return exec;
+}
+
+static void graph_again_100(int)
+{
+	static cudaGraphNode_t last;
+	static cudaGraph_t graph = make_graph(0, &last);
+
+	CUDA(cudaGraphExecDestroy(instantiate(graph)));
+}
+
+static void graph_100(int i)
+{
+	static cudaGraphNode_t last;
+	static cudaGraph_t graph = make_graph(0, &last);
+
+	CUDA(cudaGraphKernelNodeSetParams(last, kernel_of(i)));
+	CUDA(cudaGraphExecDestroy(instantiate(graph)));
+}
+
+static void graph_update_100(int i)
+{
+	static cudaGraphNode_t last;
+	static cudaGraph_t graphs[] = {make_graph(0, &last), make_graph(1, &last)};
+	static cudaGraphExec_t exec = instantiate(graphs[0]);
+	cudaGraphExecUpdateResultInfo info;
+
+	CUDA(cudaGraphExecUpdate(exec, graphs[(i + 1) % 2], &info));
+	CUDA(cudaGraphLaunch(exec, 0));
 }
 
 static const struct operation {
 	const char *name;
 	void (*run)(int i);
 } operations[] = {
-	{"launch", launch},	      {"launch_params", launch_params},
-	{"launch_sync", launch_sync}, {"sync_idle", sync_idle},
-	{"copy_in_4B", copy_in},      {"copy_out_4B", copy_out},
-	{"malloc_free", malloc_free}, {"graph_100", graph_100},
+	{"launch", launch},
+	{"launch_params", launch_params},
+	{"launch_sync", launch_sync},
+	{"sync_idle", sync_idle},
+	{"copy_in_4B", copy_in},
+	{"copy_out_4B", copy_out},
+	{"malloc_free", malloc_free},
+	{"graph_100", graph_100},
+	{"graph_again_100", graph_again_100},
+	{"graph_update_100", graph_update_100},
 };
 
 static void run(const struct operation &operation, int count, int rounds)
