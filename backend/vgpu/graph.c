@@ -293,36 +293,44 @@ static CUresult judge_change(const struct fgv_graphs *graphs, const struct fgv_g
 	return fits(graphs, kept->bytes, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* One node of an update; what waits for what stays, and in which body it is. */
+/* What waits for what stays, and in which body it is. */
+static void put_in_place(struct fgv_graph *graph, uint32_t number, struct fgv_gpu_node *node,
+			 struct fgv_graph_kept *kept)
+{
+	const struct fgv_gpu_node *old = &graph->nodes[number];
+
+	node->inside = old->inside;
+	node->body = old->body;
+	node->before = old->before;
+	node->before_count = old->before_count;
+	kept->depth = graph->kept[number].depth;
+	uncount_node(graph, number);
+	graph->nodes[number] = *node;
+	graph->kept[number] = *kept;
+	count_node(graph, number);
+}
+
+/* One node of an update. */
 static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph,
 			    struct fgv_graph_text *text)
 {
 	struct fgv_graph_kept kept = {0}, old_kept;
-	struct fgv_gpu_node node = {0}, old;
+	struct fgv_gpu_node node = {0};
 	uint32_t number;
 	CUresult status = fgv_graph_text_next(session, text, graph->count, &number, &node, &kept);
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	old = graph->nodes[number];
-	old_kept = graph->kept[number];
-	status = judge_change(&session->graphs, &old, &node, &kept);
+	status = judge_change(&session->graphs, &graph->nodes[number], &node, &kept);
 	if (status != CUDA_SUCCESS) {
 		fgv_graph_text_drop(session, &kept);
 		return status;
 	}
-	node.inside = old.inside;
-	node.body = old.body;
-	kept.depth = old_kept.depth;
-	node.before = old.before;
-	node.before_count = old.before_count;
-	uncount_node(graph, number);
-	graph->nodes[number] = node;
-	graph->kept[number] = kept;
-	count_node(graph, number);
+	old_kept = graph->kept[number];
+	put_in_place(graph, number, &node, &kept);
 	keep_bytes(session, graph, kept.bytes - old_kept.bytes);
 	follow(session, graph, number);
-	fgv_graph_text_drop(session, &old_kept);
+	fgv_graph_text_replace(session, text, &old_kept);
 	return CUDA_SUCCESS;
 }
 
@@ -336,6 +344,7 @@ CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, 
 		return CUDA_ERROR_INVALID_VALUE;
 	while (left.left > 0 && status == CUDA_SUCCESS)
 		status = change_node(session, graph, &left);
+	fgv_graph_text_end(&left);
 	if (status == CUDA_SUCCESS && graph->moved > FGV_GRAPH_MOVED_MAX)
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	/* What the GPU does not change in place is made anew. */

@@ -46,14 +46,26 @@ struct place {
 	uint8_t *message;
 };
 
+static void *get_storage(struct fgv_graph_text *text, uint64_t room)
+{
+	void *spare = text->spare;
+
+	if (!spare || text->spare_room != room)
+		return malloc(room);
+	text->spare = NULL;
+	return spare;
+}
+
 /* In storage of the node's own. */
-static bool copy_message(struct fgv_graph_kept *kept, const uint8_t *message, uint32_t len,
-			 uint32_t param_count, struct place *place)
+static bool copy_message(struct fgv_graph_text *text, struct fgv_graph_kept *kept,
+			 const uint8_t *message, uint32_t len, uint32_t param_count,
+			 struct place *place)
 {
 	uint64_t pointers = param_count * sizeof(void *);
 
 	kept->bytes = len;
-	kept->storage = malloc(pointers + len + 1);
+	kept->room = pointers + len + 1;
+	kept->storage = get_storage(text, kept->room);
 	if (!kept->storage)
 		return false;
 	place->pointers = kept->storage;
@@ -72,7 +84,7 @@ static bool place_message(struct fgv_graph_text *text, struct fgv_graph_kept *ke
 		return false;
 	if (text->pointers)
 		*place = (struct place){text->pointers, (uint8_t *)message};
-	else if (!copy_message(kept, message, len, param_count, place))
+	else if (!copy_message(text, kept, message, len, param_count, place))
 		return false;
 	if (off + sizeof(uint32_t) <= len)
 		memset(place->message + off, 0, sizeof(uint32_t));
@@ -282,6 +294,24 @@ void fgv_graph_text_drop(struct fgv_session *session, struct fgv_graph_kept *kep
 	}
 	free(kept->storage);
 	*kept = (struct fgv_graph_kept){0};
+}
+
+void fgv_graph_text_replace(struct fgv_session *session, struct fgv_graph_text *text,
+			    struct fgv_graph_kept *kept)
+{
+	if (kept->storage) {
+		fgv_graph_text_end(text);
+		text->spare = kept->storage;
+		text->spare_room = kept->room;
+		kept->storage = NULL;
+	}
+	fgv_graph_text_drop(session, kept);
+}
+
+void fgv_graph_text_end(struct fgv_graph_text *text)
+{
+	free(text->spare);
+	text->spare = NULL;
 }
 
 /* --- Host memory --------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct fgv_session;
 struct fgv_graph_kept {
 	/* Of a node that was changed: pointers to its arguments, and the message. */
 	void *storage;
+	uint64_t room;	/* bytes of that */
 	uint64_t bytes; /* of that message */
 	/* With references: a kernel's module, a copy's arrays, or the event. */
 	struct fgv_object *needs[2];
@@ -38,6 +39,9 @@ struct fgv_graph_text {
 	 */
 	void **pointers;
 	uint64_t pointers_left;
+	/* Storage of a node that was changed, for the next one that takes as much. */
+	void *spare;
+	uint64_t spare_room;
 };
 
 /*
@@ -51,6 +55,11 @@ CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text 
 
 /* Gives back what it holds. */
 void fgv_graph_text_drop(struct fgv_session *session, struct fgv_graph_kept *kept);
+/* The same of a node in whose place the last one that was read is. */
+void fgv_graph_text_replace(struct fgv_session *session, struct fgv_graph_text *text,
+			    struct fgv_graph_kept *kept);
+/* What the reader has left. */
+void fgv_graph_text_end(struct fgv_graph_text *text);
 
 /* Whether the host memory that @node copies from or to is still the session's. */
 bool fgv_graph_text_is_mapped(const struct fgv_session *session, const struct fgv_gpu_node *node);

@@ -254,6 +254,57 @@ START_TEST(waits_for_functions)
 }
 END_TEST
 
+#define CHAIN 8
+
+static void change_launch(uint32_t number, uint32_t function, uint32_t more)
+{
+	struct graphs_launch launch = graphs_launch_of(function, 1, more);
+
+	graphs_put_as((struct fgv_graph_node){.number = number,
+					      .op = FGV_OP_LAUNCH,
+					      .message_len = sizeof(launch)},
+		      &launch, -1, -1);
+}
+
+static void change_word(uint32_t number, uint32_t value)
+{
+	struct fgv_fill_request fill = graphs_fill_of(0, value);
+
+	graphs_put_as((struct fgv_graph_node){.number = number,
+					      .op = FGV_OP_FILL,
+					      .message_len = sizeof(fill)},
+		      &fill, -1, -1);
+}
+
+/* Each node has its own arguments, however often all were changed, and where the graph is made
+ * anew of them, as for a kernel that becomes a fill. */
+START_TEST(all_follow_changes)
+{
+	uint32_t add = vgpu_must_get(&graphs.vgpu, vgpu_add_ptx, "add"), graph;
+
+	graphs_put_word(0, 0, -1, -1);
+	for (uint32_t i = 1; i <= CHAIN; i++)
+		graphs_put_launch(add, 1, 1, (int)i - 1);
+	graph = graphs_must_build();
+	for (uint32_t round = 1; round <= 4; round++) {
+		for (uint32_t i = 1; i <= CHAIN; i++) {
+			change_launch(i, add, 7);
+			if (i % 3 == 0)
+				change_word(0, round);
+			change_launch(i, add, round * 20 + i);
+		}
+		graphs_post_update(graph);
+		graphs_must_run(graph);
+		ck_assert_uint_eq(graphs.data[0],
+				  round + CHAIN * (round * 20 + 5) + CHAIN * (CHAIN + 1) / 2);
+	}
+	change_word(1, 50);
+	graphs_post_update(graph);
+	graphs_must_run(graph);
+	ck_assert_uint_eq(graphs.data[0], 50 + (CHAIN - 1) * 85 + CHAIN * (CHAIN + 1) / 2 - 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("vgpu_graphs");
@@ -266,6 +317,7 @@ int main(void)
 	tcase_add_test(tests, does_what_its_nodes_do);
 	tcase_add_test(tests, comes_in_parts);
 	tcase_add_test(tests, follows_changes);
+	tcase_add_test(tests, all_follow_changes);
 	tcase_add_test(tests, is_built_beside_launches);
 	tcase_add_test(tests, keeps_its_modules);
 	tcase_add_test(tests, keeps_arrays_and_events);
