@@ -102,7 +102,7 @@ static const char *explain(int error)
 	case -EADDRINUSE:
 		return "a daemon answers there already";
 	case -EEXIST:
-		return "there is a file that is no socket";
+		return "there is a file that is not a socket";
 	case -EBUSY:
 		return "another process holds the folder's lock";
 	default:

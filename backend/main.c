@@ -556,7 +556,7 @@ static void choose_control(const char *socket)
 		snprintf(backend.control, sizeof(backend.control), "%s", backend.config.control);
 }
 
-/* Who started a private daemon may have been killed: its folder is removed here. */
+/* The program that started a private daemon may have been killed: its folder is removed here. */
 static void remove_folder(const char *socket)
 {
 	char *copy = strdup(socket);

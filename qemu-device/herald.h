@@ -1,5 +1,5 @@
 /*
- * Who tells a QEMU guest of the daemon's end where the daemon can't: a process for each
+ * Tells a QEMU guest of the daemon's end where the daemon can't: a process for each
  * region, the daemon's own program started again under the name FGV_HERALD. When its channel
  * to the daemon is closed it writes the last word into the region's head (api/region.h),
  * rings the guest, and ends. A daemon that leaves a region in order does that itself.

@@ -115,7 +115,7 @@ static void leave_place(struct fgv_policy_gpu *gpu, struct gemini_vgpu *more, ui
 	fgv_sfq_deactivate(&gemini->queue, &own_of(more->vgpu)->node, now_ns);
 }
 
-/* Who was held back long enough is so no more; the same of those that have lost their bound. */
+/* Lets in the VMs that were held back long enough, and those that have lost their bound. */
 static void let_in(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
 	struct gemini_tree *back = &gemini_of(gpu)->back, *spent = &gemini_of(gpu)->spent;

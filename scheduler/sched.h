@@ -201,7 +201,7 @@ bool fgv_sched_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched
 /* Ask again at this time even if nothing happens; FGV_SCHED_NEVER: no need. */
 uint64_t fgv_sched_next_ns(const struct fgv_sched *sched, uint64_t now_ns);
 
-/* Who gets the grant when the holder's slice ends; may be the holder; NULL: nobody waits. */
+/* What gets the grant when the holder's slice ends; may be the holder; NULL: nothing waits. */
 struct fgv_sched_session *fgv_sched_successor(struct fgv_sched *sched, uint64_t now_ns);
 
 /* --- Looking at it --------------------------------------------------------- */

@@ -73,7 +73,7 @@ bool fgv_spin_again(struct fgv_spin *spin)
 		spin->deadline_ns = fgv_now_ns() + time_ns;
 		return true;
 	}
-	/* Who yielded may have been away for long. */
+	/* A thread that yielded may have been away for long. */
 	if (!yields && turn % TURNS_PER_CLOCK)
 		return true;
 	return fgv_now_ns() < spin->deadline_ns;

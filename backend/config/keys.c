@@ -42,7 +42,7 @@ static const struct fgv_config_key keys[] = {
 	{"metrics_port", false, FGV_CONFIG_NUMBER, TOP(metrics_port), 0, 65535, 0, "0",
 	 "the TCP port of 127.0.0.1 at which it does so, too; 0: none", FGV_CONFIG_LATER},
 	{"policy", false, FGV_CONFIG_POLICY, TOP(policy), 0, 0, 0, "fair",
-	 "what decides who is next: fair, gemini, fikit, smguard, credit-poll, credit-hs, "
+	 "what decides which VM is next: fair, gemini, fikit, smguard, credit-poll, credit-hs, "
 	 "strict-co or none",
 	 FGV_CONFIG_RESTART},
 	{"preemptive", false, FGV_CONFIG_SWITCH, TOP(preemptive), 0, 0, false, "false",
@@ -133,7 +133,7 @@ static const struct fgv_config_key keys[] = {
 	 FGV_CONFIG_AT_ONCE},
 	{"priority", true, FGV_CONFIG_NUMBER, VM(priority), 0, FGV_SCHED_PRIORITIES - 1,
 	 FGV_SCHED_PRIORITY_DEFAULT, "5",
-	 "from 0, the most urgent, to 9: who comes before whom (fikit)", FGV_CONFIG_AT_ONCE},
+	 "from 0, the most urgent, to 9: which VM comes before which (fikit)", FGV_CONFIG_AT_ONCE},
 	{"sms", true, FGV_CONFIG_SMS, VM(sms), 0, 1024, 0, "0",
 	 "multiprocessors that are reserved for it: a number, or a share as 25% (smguard)",
 	 FGV_CONFIG_RESTART},

@@ -15,7 +15,7 @@
 #include "backend/config/text.h"
 #include "common/util.h"
 
-/* The name of the VM in whose group @place is, or which it is; NULL: none. */
+/* The name of the VM whose group @place is, or is in; NULL: none. */
 static const char *vm_of(const config_setting_t *place)
 {
 	const char *name = NULL;

@@ -302,7 +302,7 @@ static void favour(struct fgv_cosched_guest *guest, pid_t thread)
 	struct attributes *before = &guest->before;
 	int ret = get_attributes(thread, before);
 
-	/* Who was given a policy of its own has been thought of. */
+	/* A thread that was given a policy of its own keeps it. */
 	if (ret || before->policy != SCHED_OTHER || !can_favour(guest))
 		return;
 	/* What is usual is asked for as 0, so that it stays the usual. */
@@ -319,7 +319,7 @@ static void favour(struct fgv_cosched_guest *guest, pid_t thread)
 	guest->count++;
 }
 
-/* Who lacks the right to take RESET_ON_FORK back leaves it. */
+/* Without the right to take RESET_ON_FORK back, it stays. */
 static void restore(const struct fgv_cosched_guest *guest, pid_t thread)
 {
 	struct attributes before = guest->before;

@@ -216,7 +216,7 @@ static void look_at_holders(struct fgv_gpusched *gpusched)
 	}
 }
 
-/* False: there may be more. Who detaches a session takes the lock, so none of these is gone. */
+/* False: there may be more. A session is detached under the lock, so none of these is gone. */
 static bool look_at_rung(struct fgv_gpusched *gpusched)
 {
 	struct epoll_event events[EVENTS];

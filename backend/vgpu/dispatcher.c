@@ -673,8 +673,8 @@ static int look_again(struct fgv_session *session, int completion_fd)
 
 /*
  * Announces that it sleeps, then looks again: at the lanes, the grant and the GPU, each of
- * which may have moved before it could know. Who can't take more requests does not ask to
- * be woken by them.
+ * which may have moved before it could know. A session that can't take more requests does not
+ * ask to be woken by them.
  */
 static int park(struct fgv_session *session, uint64_t waited_ns)
 {

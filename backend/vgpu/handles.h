@@ -5,7 +5,7 @@
  * have handles of the guest's own, with FGV_OWN_BIT, which no other handle has.
  *
  * An object lives as long as it has references: the table's, until its handle is
- * removed, and one of each wait that needs it. Who puts the last one destroys what the
+ * removed, and one of each wait that needs it. Putting the last one destroys what the
  * object stands for.
  *
  * Threads: the dispatcher's.

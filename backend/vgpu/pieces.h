@@ -120,7 +120,7 @@ uint64_t fgv_pieces_bytes(struct fgv_pieces *pieces, enum fgv_piece_state state)
 CUresult fgv_pieces_bind(struct fgv_pieces *pieces, const struct fgv_pieces_cursor *at);
 /*
  * All that are in go out, in two steps: nothing on the GPU uses them. A fence behind the first has
- * passed before the second. Who calls has their bytes.
+ * passed before the second. The caller has their bytes.
  */
 void fgv_pieces_retire(struct fgv_pieces *pieces);
 void fgv_pieces_unbind(struct fgv_pieces *pieces);

@@ -104,7 +104,7 @@ static int init_world(struct world *world, const struct sim_params *params,
 	return err;
 }
 
-/* Who polls for requests is always in line, with or without one. */
+/* A VM that is polled for requests is always in line, with or without one. */
 static void start(struct world *world)
 {
 	for (unsigned int i = 0; i < world->vms; i++) {

@@ -83,7 +83,7 @@ def workloads():
 
 
 def cost():
-    """Who works costs, a session that rests does not; and there is memory behind both."""
+    """A session at work costs time, one at rest does not; both have memory."""
     figures = measured("cost")
     expect(set(figures) == {"busy_short", "idle", "session_memory", "daemon_memory"}, figures)
     expect(figures["busy_short"] > figures["idle"], f"who was busy? {figures}")

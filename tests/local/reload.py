@@ -131,7 +131,7 @@ REFUSED = (
      ":1: memory: the VMs of GPU 0 are given"),
     ('gpu = "soft"; warm = 0; vms = ( { name = "a"; weight = 7; }, { name = "b"; }, { name = "c"; '
      'socket = "{folder}/fresh/socket"; }, { name = "d"; socket = "{folder}/conf"; } );',
-     "there is a file that is no socket"),
+     "there is a file that is not a socket"),
 )
 
 

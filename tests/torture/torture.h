@@ -17,7 +17,7 @@ enum torture_op { TORTURE_POST = 1, TORTURE_CALL = 2 };
 
 /*
  * How many messages each side has surely handed over: shared between processes, and
- * counted up after publishing. Who survives compares it with what arrived.
+ * counted up after publishing. A survivor compares it with what arrived.
  */
 struct score {
 	uint64_t published[TORTURE_LANES]; /* by the guest */

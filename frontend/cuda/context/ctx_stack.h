@@ -1,6 +1,6 @@
 /*
- * Each thread's stack of contexts: their handles, whatever has become of them. Who works in
- * one goes through ctx.h.
+ * Each thread's stack of contexts: their handles, whatever has become of them. To
+ * work in one, go through ctx.h.
  *
  * Threads: each has its own.
  */

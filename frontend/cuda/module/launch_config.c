@@ -7,7 +7,7 @@
 #include "frontend/cuda/stream/event.h"
 
 /*
- * Who allows a kernel to begin before the one before it ends does not demand it, and an event that
+ * To allow a kernel to begin before the one before it ends is not to demand it, and an event that
  * may be recorded early is recorded at the end: it tells a graph how what waits for it may begin.
  */
 static CUresult apply(const CUlaunchAttribute *attribute, struct fgv_attributes *attributes,

@@ -121,7 +121,7 @@ START_TEST(file_in_the_way)
 	daemon_launch(&server);
 	ck_assert_str_eq(server.ready, "");
 	ck_assert_int_eq(daemon_wait(&server), 1);
-	daemon_await_log(&server, "socket: there is a file that is no socket");
+	daemon_await_log(&server, "socket: there is a file that is not a socket");
 	ck_assert_int_eq(access(server.socket, F_OK), 0);
 	daemon_remove(&server);
 }

@@ -99,7 +99,7 @@ static bool anybody_waits(void)
 	return waits;
 }
 
-/* Alone, or with somebody behind it who wants nothing any more, nobody is late. */
+/* A session that is alone, or that others no longer wait for, is never late. */
 START_TEST(nobody_hangs_alone)
 {
 	start_with_patience();

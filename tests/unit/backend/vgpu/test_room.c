@@ -164,7 +164,7 @@ START_TEST(what_never_fits_does_not_wait)
 }
 END_TEST
 
-/* Who says that it ends, and does not, holds others up for a time; who says nothing, hardly. */
+/* A session that is ending, and does not end, holds others up for a time; any other hardly. */
 START_TEST(waits_are_bounded)
 {
 	uint64_t address, begun_ns = fgv_now_ns();

@@ -288,7 +288,7 @@ START_TEST(holds_up_the_device)
 }
 END_TEST
 
-/* Who allocates waits for what was freed before, not for what waits behind it. */
+/* An allocation waits for what was freed before it, not for what waits behind it. */
 START_TEST(allocates_between_frees)
 {
 	struct fgv_mem_alloc_request alloc = {.size = 4096};
