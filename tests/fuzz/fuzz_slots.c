@@ -18,10 +18,19 @@
 #define FLAG_LANE    3u
 #define FLAG_WILD    4u /* not what a program would say, mostly */
 #define FLAG_ENGINES 4u /* of the first byte of all */
+#define FLAG_MOVABLE 8u /* the same */
 #define FLAG_SETTLE  8u
 #define FLAG_LATER   16u /* the host does not look yet */
 
-enum { PSEUDO = 0x400, PSEUDO_WRITE, PSEUDO_SLOT, PSEUDO_TAKE_GRANTS, PSEUDO_SETTLE, PSEUDO_END };
+enum {
+	PSEUDO = 0x400,
+	PSEUDO_WRITE,
+	PSEUDO_SLOT,
+	PSEUDO_TAKE_GRANTS,
+	PSEUDO_SETTLE,
+	PSEUDO_WANT,
+	PSEUDO_END
+};
 
 struct fuzzer {
 	struct slots_session slots;
@@ -46,7 +55,7 @@ static void begin(struct fuzzer *fuzzer, unsigned flags)
 	memset(fuzzer, 0, sizeof(*fuzzer));
 	slots->on_reply = on_reply;
 	slots->of = fuzzer;
-	slots_begin(slots, flags & FLAG_ENGINES);
+	slots_begin(slots, flags & FLAG_ENGINES, flags & FLAG_MOVABLE);
 	input->arena_off = slots_arena_off(slots);
 	input->arena_len = slots_arena_len(slots);
 	input->images = fuzzer->images;
@@ -84,6 +93,8 @@ static void run_record(struct fuzzer *fuzzer, uint16_t op, unsigned flags)
 		post_slot(fuzzer, flags);
 	} else if (op == PSEUDO_TAKE_GRANTS) {
 		slots_take_grants(slots);
+	} else if (op == PSEUDO_WANT) {
+		slots_want(slots, slots_draw(&fuzzer->input));
 	} else if (op < PSEUDO) {
 		if (op <= FGV_OP_MAX)
 			len = slots_draw_message(&fuzzer->input, op, fuzzer->message);
@@ -113,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			   data[at + 2]);
 		at += HEAD + bytes;
 	}
+	slots_want(&fuzzer.slots, 0);
 	slots_settle(&fuzzer.slots);
 	slots_end(&fuzzer.slots);
 	return 0;

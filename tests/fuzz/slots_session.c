@@ -71,6 +71,17 @@ void slots_take_grants(struct slots_session *slots)
 		__atomic_store_n(&slots->grants[i]->limit_ns, 0, __ATOMIC_SEQ_CST);
 }
 
+void slots_want(struct slots_session *slots, unsigned wants)
+{
+	struct fgv_allowance *allowance = &slots->allowance;
+	uint64_t mine = UINT64_C(1) << ACCOUNT;
+
+	__atomic_store_n(&allowance->frozen, wants & SLOTS_FROZEN ? mine : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&allowance->out, wants & SLOTS_OUT ? mine : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&allowance->alone, wants & SLOTS_ALONE ? mine : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&allowance->paged, !!(wants & SLOTS_PAGED), __ATOMIC_RELEASE);
+}
+
 static void open_window(struct slots_session *slots)
 {
 	struct fgv_session *session = slots->session;
@@ -132,7 +143,7 @@ static void attach_lanes(struct slots_session *slots)
 	}
 }
 
-void slots_begin(struct slots_session *slots, bool engines)
+void slots_begin(struct slots_session *slots, bool engines, bool movable)
 {
 	struct fgv_session *session = &session_storage;
 
@@ -146,7 +157,8 @@ void slots_begin(struct slots_session *slots, bool engines)
 					    .slice_ns = SLICE_NS,
 					    .idle_ns = IDLE_NS,
 					    .batching = 1,
-					    .engines = engines};
+					    .engines = engines,
+					    .movable = movable};
 	slots->allowance = (struct fgv_allowance){.memory_bytes = SLOTS_QUOTA, .taken = UINT64_MAX};
 	session->allowance = &slots->allowance;
 	session->accounts = &slots->accounts;
@@ -283,6 +295,12 @@ void slots_turn(struct slots_session *slots)
 		continue;
 }
 
+static bool is_moving(const struct fgv_session *session)
+{
+	return session->freezer.state != FGV_FREEZER_RUNNING &&
+	       session->freezer.state != FGV_FREEZER_FROZEN;
+}
+
 void slots_settle(struct slots_session *slots)
 {
 	uint64_t end_ns = fgv_now_ns() + SETTLE_NS;
@@ -291,7 +309,8 @@ void slots_settle(struct slots_session *slots)
 		slots_turn(slots);
 		fgv_batch_send(slots->session);
 		sched_yield();
-	} while (!slots->has_ended && fgv_engines_have_work(slots->session) &&
+	} while (!slots->has_ended &&
+		 (fgv_engines_have_work(slots->session) || is_moving(slots->session)) &&
 		 fgv_now_ns() < end_ns);
 	slots_turn(slots);
 }

@@ -35,8 +35,14 @@ struct slots_session {
 	bool has_ended; /* the guest broke the rules */
 };
 
-/* @engines: those that copy are granted by themselves. Whatever fails here aborts. */
-void slots_begin(struct slots_session *slots, bool engines);
+/* What the daemon wants of the memory of a session. */
+enum { SLOTS_FROZEN = 1, SLOTS_OUT = 2, SLOTS_ALONE = 4, SLOTS_PAGED = 8 };
+
+/*
+ * @engines: those that copy are granted by themselves. @movable: memory may leave the GPU. Whatever
+ * fails here aborts.
+ */
+void slots_begin(struct slots_session *slots, bool engines, bool movable);
 /* Checks that nothing is left charged. */
 void slots_end(struct slots_session *slots);
 
@@ -50,6 +56,8 @@ void slots_turn(struct slots_session *slots);
 void slots_settle(struct slots_session *slots);
 /* Takes the grants; they are given again when they are asked for. */
 void slots_take_grants(struct slots_session *slots);
+/* The daemon wants all of these, and no others, from now on. */
+void slots_want(struct slots_session *slots, unsigned wants);
 
 /* The arena, and where in the window it lies. */
 uint8_t *slots_arena(const struct slots_session *slots, uint64_t off);
