@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "backend/config/devices.h"
+#include "backend/config/includes.h"
 #include "backend/config/shares.h"
 #include "backend/config/spatial.h"
 #include "backend/config/text.h"
@@ -235,18 +236,26 @@ static void choose_defaults(struct fgv_config *config)
 	choose_hang(config);
 }
 
-/* Has libconfig look for what @text includes; the text to give it, for free(). NULL: see errno. */
-static char *find_includes(struct fgv_config *config, const char *text)
+/* Has libconfig look for what @text includes; *@copy, for free(): the text to give it. */
+static int find_includes(const struct fgv_config_reader *reader, const char *text, char **copy)
 {
+	struct fgv_config *config = reader->config;
 	char *file = strdup(config->file);
 	char *folder = file ? realpath(dirname(file), NULL) : NULL;
-	char *copy = folder ? fgv_config_text_root_includes(text, folder) : NULL;
+	int ret = 0;
 
-	if (copy)
+	*copy = folder ? fgv_config_includes_root(text, folder) : NULL;
+	if (!*copy) {
+		ret = -errno;
+		snprintf(reader->why, reader->why_len, "%s: %s", config->file, strerror(-ret));
+	} else {
+		ret = fgv_config_includes_check(*copy, config->file, folder, reader->why,
+						reader->why_len);
 		config_set_include_dir(config->parsed, folder);
+	}
 	free(folder);
 	free(file);
-	return copy;
+	return ret;
 }
 
 static int parse_text(const struct fgv_config_reader *reader, const char *text)
@@ -255,18 +264,16 @@ static int parse_text(const struct fgv_config_reader *reader, const char *text)
 	config_t *parsed = config->parsed;
 	unsigned overflow = fgv_config_text_find_overflow(text);
 	char *copy;
-	int ok;
+	int ok, ret;
 
 	if (overflow) {
 		snprintf(reader->why, reader->why_len, "%s:%u: a number is too large", config->file,
 			 overflow);
 		return -EINVAL;
 	}
-	copy = find_includes(config, text);
-	if (!copy) {
-		int ret = -errno;
-
-		snprintf(reader->why, reader->why_len, "%s: %s", config->file, strerror(-ret));
+	ret = find_includes(reader, text, &copy);
+	if (ret) {
+		free(copy);
 		return ret;
 	}
 	ok = config_read_string(parsed, copy);

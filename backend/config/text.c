@@ -117,53 +117,6 @@ unsigned fgv_config_text_find_overflow(const char *text)
 }
 
 /* Digits only: no sign, no space. -ERANGE for what is above @max. */
-/* Where the path of an include by an absolute path begins in its line. */
-static const char *find_absolute_include(const char *line)
-{
-	static const char include[] = "@include";
-
-	line += strspn(line, " \t");
-	if (strncmp(line, include, strlen(include)))
-		return NULL;
-	line += strlen(include);
-	line += strspn(line, " \t");
-	return line[0] == '"' && line[1] == '/' ? line + 1 : NULL;
-}
-
-static void write_line(FILE *out, const char *line, const char *end, const char *folder)
-{
-	const char *path = find_absolute_include(line);
-
-	if (path) {
-		fwrite(line, 1, path - line, out);
-		for (; folder[0] && folder[1]; folder += 1 + strcspn(folder + 1, "/"))
-			fputs("../", out);
-		line = path + 1;
-	}
-	fwrite(line, 1, end - line, out);
-}
-
-char *fgv_config_text_root_includes(const char *text, const char *folder)
-{
-	char *copy = NULL;
-	size_t len;
-	FILE *out = open_memstream(&copy, &len);
-	const char *end;
-
-	if (!out)
-		return NULL;
-	for (; *text; text = end) {
-		end = text + strcspn(text, "\n");
-		end += *end == '\n';
-		write_line(out, text, end, folder);
-	}
-	if (fclose(out)) {
-		free(copy);
-		return NULL;
-	}
-	return copy;
-}
-
 static int parse_digits(const char *text, uint64_t max, uint64_t *value, const char **end)
 {
 	uint64_t sum = 0;

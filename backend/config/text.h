@@ -21,13 +21,6 @@ int fgv_config_text_load(const char *path, char **text);
  */
 unsigned fgv_config_text_find_overflow(const char *text);
 
-/*
- * A copy of @text, for free(), whose includes of absolute paths lead there from @folder, which is
- * absolute and has no links: libconfig takes each for one below its folder (older versions do).
- * NULL where memory is out.
- */
-char *fgv_config_text_root_includes(const char *text, const char *folder);
-
 /* "4096", "64K", "4G": -EINVAL for anything else, -ERANGE for 2^64 and more. */
 int fgv_config_text_size(const char *text, uint64_t *bytes);
 

@@ -923,6 +923,32 @@ START_TEST(includes)
 }
 END_TEST
 
+/* libconfig itself would end the program. */
+START_TEST(folders_are_not_included)
+{
+	static const char *const texts[] = {"@include \"\"\n", "\n@include \"/\"",
+					    "@include \"list\""};
+	char folder[] = "/tmp/fairgv-test-XXXXXX";
+	char list[64], main_file[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(list, sizeof(list), "%s/list", folder);
+	snprintf(main_file, sizeof(main_file), "%s/a.conf", folder);
+	write_file(list, "\n\n @include \".\"", 15);
+	for (size_t i = 0; i < FGV_ARRAY_LEN(texts); i++) {
+		write_file(main_file, texts[i], strlen(texts[i]));
+		ck_assert_int_eq(fgv_config_load(&config, main_file, why, sizeof(why)), -EINVAL);
+		ck_assert_msg(strstr(why, i == 0   ? "a.conf:1: a folder can't be included"
+					  : i == 1 ? "a.conf:2: a folder can't be included"
+						   : "list:3: a folder can't be included"),
+			      "%s", why);
+	}
+	unlink(main_file);
+	unlink(list);
+	rmdir(folder);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("config");
@@ -949,6 +975,7 @@ int main(void)
 	tcase_add_test(tcase, man_page_of_changes);
 	tcase_add_test(tcase, files);
 	tcase_add_test(tcase, includes);
+	tcase_add_test(tcase, folders_are_not_included);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
