@@ -12,10 +12,12 @@ struct side {
 
 /*
  * Each returns the next instruction of whatever runs then, or NULL. The split that runs
- * divides; has come to its join; ends with its lanes; lets others run first.
+ * divides at @in, a fault where splits nest too deep; has come to its join; ends with its lanes;
+ * lets others run first.
  */
-const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *join,
-				       const struct side *sides, unsigned count);
+const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *in,
+				       const struct insn *join, const struct side *sides,
+				       unsigned count);
 const struct insn *fgv_softgpu_join(struct warp *w);
 const struct insn *fgv_softgpu_exit(struct warp *w);
 /* A record for a call, NULL where calls nest too deep. */

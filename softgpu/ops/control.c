@@ -31,7 +31,7 @@ static const struct insn *divide(struct warp *w, const struct insn *in, u32 take
 {
 	struct side sides[2] = {{in + 1, w->active & ~taken}, {in->target, taken}};
 
-	return fgv_softgpu_diverge(w, in->join, sides, 2);
+	return fgv_softgpu_diverge(w, in, in->join, sides, 2);
 }
 
 HANDLER(bra_if)
@@ -88,7 +88,7 @@ HANDLER(brx)
 	}
 	if (count == 1)
 		return sides[0].pc;
-	return fgv_softgpu_diverge(w, in->join, sides, count);
+	return fgv_softgpu_diverge(w, in, in->join, sides, count);
 }
 
 HANDLER(join)
@@ -185,7 +185,7 @@ HANDLER(call_indirect)
 	if (mask != w->active) {
 		struct side sides[2] = {{in, mask}, {in, w->active & ~mask}};
 
-		return fgv_softgpu_diverge(w, in + 1, sides, 2);
+		return fgv_softgpu_diverge(w, in, in + 1, sides, 2);
 	}
 	if (wanted < FUNCTION_WINDOW || index >= site->functions_count ||
 	    !fits(site, site->functions[index]))

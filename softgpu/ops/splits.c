@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #include <errno.h>
 
-#define SPLITS_LET_GO 96 /* with 63 more: below SPLITS_MAX */
+#define SPLITS_LET_GO 96 /* half of SPLITS_MAX */
 
 void fgv_softgpu_set_active(struct warp *w, uint32_t mask)
 {
@@ -145,6 +145,16 @@ const struct insn *fgv_softgpu_exit(struct warp *w)
 	return fgv_softgpu_switch_split(w);
 }
 
+static bool has_room(const struct warp *w, unsigned count)
+{
+	unsigned in_use = 0;
+
+	for (unsigned i = 0; i < w->splits_used; i++)
+		in_use += w->splits[i].state != SPLIT_FREE;
+	return in_use + count <= SPLITS_MAX;
+}
+
+/* There is room. */
 static unsigned take_split(struct warp *w)
 {
 	unsigned index = 0;
@@ -181,14 +191,25 @@ static bool all_meet(const struct side *sides, unsigned count, const struct insn
 }
 
 /*
- * How many splits there can be: the sets of lanes that they stand for are nested or
- * disjoint, so 63 different ones at most. A join has strictly more lanes than each child, and a
- * split whose join is this branch's own shares that join's parent instead of becoming one; only a
- * join whose waiting lanes were let go may have the same lanes as its child, and none is made
- * so when SPLITS_LET_GO exist. Parting a split makes two of disjoint lanes.
+ * Whether @s, which parts at a branch with @join, needs no join of its own: its parent is the join
+ * there, or one to which nobody comes, as its lanes never meet.
  */
-const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *join,
-				       const struct side *sides, unsigned count)
+static bool shares_parent(const struct warp *w, const struct split *s, const struct insn *join)
+{
+	const struct split *parent = &w->splits[s->parent];
+
+	return parent != s && s->join == join && (join || parent->call == s->call);
+}
+
+/*
+ * The sets of lanes that splits stand for are nested or disjoint, so 63 different ones at most. A
+ * join may have the same lanes as its only child: where waiting lanes were let go, of which there
+ * are few (SPLITS_LET_GO), and where all children have been reunited before they met. Of the
+ * latter there are as many as a program nests branches, so it may run out of splits.
+ */
+const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *in,
+				       const struct insn *join, const struct side *sides,
+				       unsigned count)
 {
 	struct split *s = &w->splits[w->split];
 	struct split like = *s;
@@ -196,7 +217,9 @@ const struct insn *fgv_softgpu_diverge(struct warp *w, const struct insn *join,
 
 	if (all_meet(sides, count, join))
 		return join;
-	if (join && s->join == join) {
+	if (!has_room(w, count))
+		return fgv_softgpu_fault(w, in, CUDA_ERROR_LAUNCH_FAILED);
+	if (shares_parent(w, s, join)) {
 		parent = s->parent;
 		s->state = SPLIT_FREE;
 		w->splits[parent].children--;
@@ -246,11 +269,14 @@ static uint32_t waiting_lanes(const struct warp *w, unsigned join)
 
 int fgv_softgpu_part(struct warp *w, unsigned index, uint32_t mask)
 {
-	unsigned part = take_split(w);
-	struct split *p = &w->splits[index];
-	struct split *s = &w->splits[part];
+	struct split *p = &w->splits[index], *s;
 	bool root = p->parent == index;
+	unsigned part;
 
+	if (!has_room(w, 1))
+		return -ENOMEM;
+	part = take_split(w);
+	s = &w->splits[part];
 	*s = *p;
 	s->mask = mask;
 	s->children = 0;

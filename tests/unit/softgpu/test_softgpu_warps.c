@@ -286,6 +286,27 @@ START_TEST(gather_in_vain)
 }
 END_TEST
 
+/*
+ * Lanes part where each side may end by itself, so that the branch has no join; a barrier brings
+ * them together, again and again.
+ */
+START_TEST(parts_and_is_reunited)
+{
+	static const char text[] = KERNEL(
+		"mov.u32 %r4, 0; mov.u32 %r5, 0; and.b32 %r6, %r1, 1; setp.eq.u32 %p1, %r6, 1;\n"
+		"$loop: setp.gt.u32 %p2, %r4, 5000; @%p1 bra $odd; add.u32 %r5, %r5, 2;\n"
+		"@%p2 bra $end; bra $meet; $odd: add.u32 %r5, %r5, 3; @%p2 bra $oddend;\n"
+		"$meet: bar.sync 0; add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 1000;\n"
+		"@%p3 bra $loop; st.global.u32 [%rd1], %r5; exit;\n"
+		"$end: st.global.u32 [%rd1], 1; exit; $oddend: exit;");
+	uint64_t out[64];
+
+	ck_assert_int_eq(kernel_run(text, 1, 64, NULL, out), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 64; i++)
+		ck_assert_uint_eq(out[i], i % 2 ? 3000 : 2000);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("softgpu_warps");
@@ -302,6 +323,7 @@ int main(void)
 	tcase_add_loop_test(t, gather, 0, (int)(sizeof(gathers) / sizeof(*gathers)));
 	tcase_add_test(t, gather_beside_a_busy_warp);
 	tcase_add_test(t, gather_in_vain);
+	tcase_add_test(t, parts_and_is_reunited);
 	suite_add_tcase(s, t);
 	return kernel_run_suite(s);
 }
