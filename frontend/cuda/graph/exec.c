@@ -157,13 +157,14 @@ CUresult fgv_exec_create(CUgraphExec *name, CUgraph graph, unsigned long long fl
 	return CUDA_SUCCESS;
 }
 
+/* The driver says all but that nodes' priorities are used. */
 CUresult fgv_exec_get_flags(CUgraphExec name, unsigned long long *flags)
 {
 	const struct fgv_exec *exec = fgv_exec_of(name);
 
 	if (!exec || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = exec->flags;
+	*flags = exec->flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 	return CUDA_SUCCESS;
 }
 
