@@ -160,6 +160,13 @@ class Rounds:
                 f"{self.least_kib} KiB; {self.acts.total()} acts ({acts})")
 
 
+def begin_to_look(daemon, name):
+    """The daemon opens NVML when it first looks at a GPU, and then has more descriptors for good."""
+    finish(daemon.start(name, "workloads/vecadd"))
+    wait_until(lambda: not daemon.children(), "the end of the first program's process")
+    daemon.descriptors_at_rest = daemon.descriptors()
+
+
 def run_daemon(programs, names, may_go_on):
     """Rounds with one daemon, until it is killed, or there shall be no more: how many."""
     dice = programs.dice
@@ -170,6 +177,8 @@ def run_daemon(programs, names, may_go_on):
     life = dice.choice(DAEMON_LIVES)
     gpu_at_rest = gpu_mib()
     with backend(settings, gpu=GPU, top=top) as daemon:
+        if not IS_SOFT:
+            begin_to_look(daemon, names[0])
         rounds = Rounds(programs, daemon, names, gpu_at_rest)
         killed = False
         while not killed and may_go_on(rounds.rounds):
