@@ -17,6 +17,9 @@ int figure_fikit_18(const struct sim_params *params, struct report *report);
 /* The same by name, or fikit-16, -17, -19, -20, -21 or -table-3; -EINVAL for any other. */
 int figure_fikit(const char *name, const struct sim_params *params, struct report *report);
 
+/* smguard-11 to -15 of the SMGuard paper; -EINVAL for any other. */
+int figure_smguard(const char *name, const struct sim_params *params, struct report *report);
+
 /* Table 3, against what the simulator makes of each row alone. */
 int figure_workloads(const struct sim_params *params, struct report *report);
 

@@ -31,6 +31,8 @@ static const char usage[] =
 	"       fairgv-sim figure fikit-16|fikit-17|fikit-18|fikit-19|fikit-20|fikit-21 "
 	"[OPTION]...\n"
 	"       fairgv-sim figure fikit-table-2|fikit-table-3 [OPTION]...\n"
+	"       fairgv-sim figure smguard-11|smguard-12|smguard-13|smguard-14|smguard-15 "
+	"[OPTION]...\n"
 	"       fairgv-sim figure mgb-4|mgb-5|mgb-table-2|mgb-table-3|mgb-table-4 [OPTION]...\n"
 	"       fairgv-sim run FILE [OPTION]...\n"
 	"       fairgv-sim workloads [OPTION]...\n"
@@ -191,6 +193,19 @@ static int run_fikit_figure(const char *name, const struct options *options)
 	return finish(err, &report, options);
 }
 
+static int run_smguard_figure(const char *name, const struct options *options)
+{
+	struct report report = {.title = NULL};
+	struct sim_params params;
+	int err;
+
+	sim_params_init(&params);
+	err = figure_smguard(name, &params, &report);
+	if (err == -EINVAL)
+		return complain("no such figure of SMGuard (11 to 15 are there)", name);
+	return finish(err, &report, options);
+}
+
 static int run_share_figure(const char *name, const struct options *options)
 {
 	struct report report = {.title = NULL};
@@ -224,13 +239,15 @@ static int run_figure(const char *name, const struct options *options)
 		return run_gemini_figure(options);
 	if (strncmp(name, "fikit-", 6) == 0)
 		return run_fikit_figure(name, options);
+	if (strncmp(name, "smguard-", 8) == 0)
+		return run_smguard_figure(name, options);
 	if (share_figure_known(name))
 		return run_share_figure(name, options);
 	if (jobs_figure_known(name))
 		return run_jobs_figure(name, options);
 	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, fikit-16 to fikit-21, "
-			"fikit-table-2, fikit-table-3, mgb-4, mgb-5, mgb-table-2, "
-			"mgb-table-3, mgb-table-4, i, j, k, l, bursts and crowd are there)",
+			"fikit-table-2, fikit-table-3, smguard-11 to smguard-15, mgb-4, mgb-5, "
+			"mgb-table-2, mgb-table-3, mgb-table-4, i, j, k, l, bursts and crowd are there)",
 			name);
 }
 

@@ -451,6 +451,69 @@ START_TEST(figures_of_fikit_are_within_the_papers)
 }
 END_TEST
 
+static void make_smguard(const char *name, struct report *report, size_t rows)
+{
+	struct sim_params params = short_params();
+
+	*report = (struct report){.title = NULL};
+	ck_assert_int_eq(figure_smguard(name, &params, report), 0);
+	ck_assert_uint_eq(row_count(report), rows);
+}
+
+/* A service with 8 of 13 multiprocessors takes 13/8 as long, whoever else is there. */
+START_TEST(reservations_of_smguard_are_kept)
+{
+	struct report report;
+
+	make_smguard("smguard-11", &report, 48);
+	for (size_t row = 0; row < row_count(&report); row++)
+		ck_assert_double_eq_tol(number(&report, row, "slowdown") *
+						number(&report, row, "reserved") / 13,
+					1.0, 0.02);
+	report_fini(&report);
+}
+END_TEST
+
+/* Under MPS a service waits for the longest batch program: the paper's worst turnaround, 30.3. */
+START_TEST(pairs_of_smguard_turn_around)
+{
+	struct report report;
+	double worst = 0;
+
+	make_smguard("smguard-13", &report, 25);
+	for (size_t row = 0; row + 1 < row_count(&report); row++) {
+		worst = fmax(worst, number(&report, row, "mps"));
+		ck_assert_double_le(number(&report, row, "smguard"), 2.2);
+	}
+	ck_assert_double_eq_tol(worst, 30.3, 0.1);
+	report_fini(&report);
+	make_smguard("smguard-12", &report, 25);
+	ck_assert_double_ge(number(&report, 24, "speedup"), 4);
+	report_fini(&report);
+	make_smguard("smguard-14", &report, 25);
+	ck_assert_double_ge(number(&report, 24, "smguard"), 1);
+	report_fini(&report);
+}
+END_TEST
+
+/* An owner that comes at any time waits for half a kernel on average. */
+START_TEST(what_smguard_lends_comes_back_with_the_kernel)
+{
+	static const double kernels_ms[] = {0.65,    3.7,  3.15, 2.01,	2.81,
+					    2123.46, 6.74, 4.12, 13.33, 39.13};
+	struct report report;
+
+	make_smguard("smguard-15", &report, 10);
+	for (size_t row = 0; row < row_count(&report); row++) {
+		double wait = number(&report, row, "wait_ms") / kernels_ms[row];
+
+		ck_assert_double_ge(wait, 0.3);
+		ck_assert_double_le(wait, 0.7);
+	}
+	report_fini(&report);
+}
+END_TEST
+
 START_TEST(there_is_no_other_figure)
 {
 	struct report report = {.title = NULL};
@@ -458,6 +521,7 @@ START_TEST(there_is_no_other_figure)
 
 	ck_assert_int_eq(figure_make(7, &params, &report), -EINVAL);
 	ck_assert_int_eq(figure_fikit("fikit-15", &params, &report), -EINVAL);
+	ck_assert_int_eq(figure_smguard("smguard-10", &params, &report), -EINVAL);
 }
 END_TEST
 
@@ -627,7 +691,8 @@ START_TEST(bars_as_gnuplot_draws_them)
 	text = plotted(&report);
 	ck_assert_ptr_nonnull(strstr(text, "set title \"a \\\"quoted\\\" \\\\ title\"\n"));
 	ck_assert_ptr_nonnull(strstr(text, "(\"first\" 0, \"second\" 1)"));
-	ck_assert_ptr_nonnull(strstr(text, "$series0 << END\n-0.266666667 1\n0.733333333 2\nEND\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "$series0 << END\n-0.266666667 1\n0.733333333 2\nEND\n"));
 	ck_assert_ptr_nonnull(strstr(text, "$series1 << END\n0 100\n1 3\nEND\n"));
 	ck_assert_ptr_nonnull(strstr(text, "$series2 << END\nEND\n"));
 	ck_assert_ptr_nonnull(strstr(text, "set yrange [0:12]\nset label \"100\" at 0, 12 "));
@@ -711,6 +776,9 @@ static TCase *figures_case(void)
 	tcase_add_test(tc, table_2_of_fikit_is_the_papers);
 	tcase_add_test(tc, table_3_of_fikit_is_the_papers);
 	tcase_add_test(tc, figures_of_fikit_are_within_the_papers);
+	tcase_add_test(tc, reservations_of_smguard_are_kept);
+	tcase_add_test(tc, pairs_of_smguard_turn_around);
+	tcase_add_test(tc, what_smguard_lends_comes_back_with_the_kernel);
 	tcase_add_test(tc, figure_18_of_fikit_grows_with_the_ratio);
 	tcase_add_test(tc, there_is_no_other_figure);
 	tcase_add_loop_test(tc, figures_are_valid_json, 0, 3);
