@@ -432,6 +432,7 @@ void fgv_engines_begin_turn(struct fgv_session *session)
 		struct fgv_gate *gate = fgv_engines_gate(session, i);
 
 		gate->blocked = gate->awaited = false;
+		gate->retry_ns = UINT64_MAX;
 	}
 }
 

@@ -255,6 +255,17 @@ bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *re
 	return !expected.is_first && fgv_overlap_with(overlap, &expected.piece) <= overlap->ends_ns;
 }
 
+bool fgv_forecast_is_behind(struct fgv_session *session, uint16_t op, const uint8_t *message,
+			    uint32_t len)
+{
+	if (op == FGV_OP_EVENT_RECORD || op == FGV_OP_STREAM_WAIT_EVENT)
+		return false;
+	if (len < fgv_op_infos[op].request_len)
+		return true;
+	return fgv_overlap_has_work(&session->gate.forecast.overlap,
+				    fgv_engines_stream_of(session, op, message));
+}
+
 uint32_t fgv_forecast_ns(struct fgv_session *session, const struct fgv_request *request,
 			 const uint8_t *message, uint32_t len)
 {

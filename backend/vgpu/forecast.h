@@ -77,6 +77,13 @@ uint64_t fgv_forecast_add(struct fgv_session *session, const struct fgv_request 
 bool fgv_forecast_fits(struct fgv_session *session, const struct fgv_request *request,
 		       const uint8_t *message, uint32_t len);
 
+/*
+ * Whether such a request comes behind work of its stream that is not known to be done. What takes
+ * next to nothing does not.
+ */
+bool fgv_forecast_is_behind(struct fgv_session *session, uint16_t op, const uint8_t *message,
+			    uint32_t len);
+
 /* What such a request will take by itself; 0: that is not known. */
 uint32_t fgv_forecast_ns(struct fgv_session *session, const struct fgv_request *request,
 			 const uint8_t *message, uint32_t len);

@@ -14,10 +14,6 @@
 #include "backend/vgpu/session.h"
 #include "common/util.h"
 
-/* Requests that a session which is held may have on the GPU: fewer than the driver takes at once.
- */
-#define QUEUED_MAX 256
-
 int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_engine engine,
 		  enum fgv_setup_fd fd)
 {
@@ -31,6 +27,7 @@ int fgv_gate_init(struct fgv_session *session, struct fgv_gate *gate, enum fgv_e
 	gate->grant = grant;
 	gate->bell_fd = session->fds[fd + 1];
 	gate->sched_bell_fd = session->fds[fd + 2];
+	gate->retry_ns = UINT64_MAX;
 	gate->slice_ns = session->setup.slice_ns;
 	gate->idle_ns = session->setup.idle_ns;
 	gate->most_ns = gate->slice_ns;
@@ -125,13 +122,16 @@ static void merge(struct fgv_mark *all, const struct fgv_mark *mark)
 }
 
 /*
- * A kind that was never measured is taken to be as long as a slice, so nothing more is let
- * through before its request is done: there is no second such kind in a measurement.
+ * A kind that was never measured is taken to be as long as a slice, so until its request is done or
+ * overdue nothing more is let through. The others of a measurement that were late count as they
+ * were expected: the time since the last of them went is the new kind's.
  */
-static void learn(struct fgv_costs *costs, uint64_t slice_ns, const struct fgv_mark *done, uint64_t measured_ns)
+static void learn(struct fgv_costs *costs, uint64_t slice_ns, const struct fgv_mark *done,
+		  uint64_t measured_ns)
 {
 	if (done->has_first)
-		fgv_cost_learn_first(costs, done->first_place, done->predicted_ns - slice_ns,
+		fgv_cost_learn_first(costs, done->first_place,
+				     done->predicted_ns - fgv_min_u64(slice_ns, done->predicted_ns),
 				     measured_ns);
 	else if (!done->is_behind && done->kinds <= FGV_MARK_KINDS && done->predicted_ns)
 		fgv_cost_learn(costs, done->places, done->kinds, done->predicted_ns, measured_ns);
@@ -158,6 +158,7 @@ static void retire(struct fgv_session *session, struct fgv_gate *gate, const str
 	}
 	gate->finished = done->last;
 	gate->passed_ns = now_ns;
+	gate->patience_ns = 0;
 	if (fgv_gate_has_work(gate)) {
 		publish(gate, fgv_gate_used_until(gate, now_ns));
 		return;
@@ -253,10 +254,61 @@ int fgv_gate_look(struct fgv_session *session, struct fgv_gate *gate)
 
 /* --- Letting work through -------------------------------------------------- */
 
+/*
+ * Whether work may go although there is as much ahead as there may be, once that is overdue. A
+ * session that is held can't be late, and the gap that a grant is for does not get longer.
+ */
+static bool may_overtake(const struct fgv_gate *gate)
+{
+	return !gate->is_held && !gate->is_filling && !gate->forecast.overlap.is_serial &&
+	       gate->submitted - gate->finished < FGV_GATE_QUEUED_MAX;
+}
+
+/* A session that can't be held keeps a newcomer waiting for all that it has on the GPU. */
+static bool piles_up(struct fgv_session *session, const struct fgv_request *request,
+		     const uint8_t *message, uint32_t len)
+{
+	return !__atomic_load_n(&session->gate.grant->is_holdable, __ATOMIC_RELAXED) &&
+	       fgv_forecast_is_behind(session, request->op, message, len);
+}
+
+/* Until what is on the GPU has taken so long. */
+static bool put_off(struct fgv_gate *gate, uint64_t late_ns)
+{
+	gate->retry_ns = fgv_min_u64(gate->retry_ns, gate->passed_ns + late_ns);
+	return false;
+}
+
+/*
+ * Whether @request goes although what is on the GPU takes longer than expected. That may be waiting
+ * for @request, as kernels of different streams may wait for each other. What begins at once goes
+ * as soon as the rest is overdue; what comes behind unfinished work of its own stream, when all has
+ * taken twice as long as when such work last went, so that little piles up behind long kernels.
+ */
+static bool goes_beside_late_work(struct fgv_session *session, const struct fgv_request *request,
+				  const uint8_t *message, uint32_t len)
+{
+	struct fgv_gate *gate = &session->gate;
+	uint64_t late_ns;
+
+	if (!may_overtake(gate))
+		return false;
+	late_ns = fgv_now_ns() - gate->passed_ns;
+	if (late_ns < gate->ahead_ns)
+		return put_off(gate, gate->ahead_ns);
+	if (!piles_up(session, request, message, len))
+		return true;
+	if (late_ns < gate->patience_ns)
+		return put_off(gate, gate->patience_ns);
+	gate->patience_ns = 2 * late_ns;
+	return true;
+}
+
 bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
 			    const uint8_t *message, uint32_t len)
 {
-	return fgv_forecast_fits(session, request, message, len);
+	return fgv_forecast_fits(session, request, message, len) ||
+	       goes_beside_late_work(session, request, message, len);
 }
 
 /* Notes the kind of what goes to the GPU with the open mark. */
@@ -288,7 +340,7 @@ static bool may_queue(const struct fgv_gate *gate, const struct fgv_request *req
 	case FGV_OP_LAUNCH_CLUSTERS:
 	case FGV_OP_EVENT_RECORD:
 	case FGV_OP_STREAM_WAIT_EVENT:
-		return gate->submitted - gate->finished < QUEUED_MAX;
+		return gate->submitted - gate->finished < FGV_GATE_QUEUED_MAX;
 	default:
 		return false; /* engines that copy are not held */
 	}
@@ -419,7 +471,8 @@ bool fgv_gate_is_running(const struct fgv_session *session, struct fgv_gate *gat
 {
 	const struct fgv_mark *first = gate->mark_count ? oldest(gate) : &gate->open;
 
-	return fgv_gate_has_work(gate) && (gate->engine == FGV_ENGINE_COMPUTE ||
-					   fgv_engines_have_done(session, &first->after, gate->engine));
+	return fgv_gate_has_work(gate) &&
+	       (gate->engine == FGV_ENGINE_COMPUTE ||
+		fgv_engines_have_done(session, &first->after, gate->engine));
 }
 

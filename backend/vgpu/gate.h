@@ -10,7 +10,8 @@
  * by that guess, still fits: into the slice, or, for a session that is alone on the GPU, into
  * a slice's worth of unfinished work, which is what a newcomer has to wait for. Work that
  * would be done before what is there already, in another stream or by another engine, fits
- * at any time while the gate is open.
+ * at any time while the gate is open. So does other work once what is there takes longer than
+ * expected: kernels of different streams may be waiting for each other.
  *
  * A session that can be held (backend/sched/hold.h) may find its grant taken, with its work in the
  * middle. While it is held kernels are let through as when it is alone: they wait on the GPU, and
@@ -67,6 +68,9 @@ struct fgv_gate {
 	uint64_t finished;  /* of them, those known to be done */
 	uint64_t since_ns;  /* use counts from here; 0: it does not */
 	uint64_t passed_ns; /* when the mark before the oldest passed, or its work began */
+	uint64_t patience_ns; /* since then, until more goes behind late work */
+	uint64_t retry_ns; /* when more may go beside late work; UINT64_MAX: that won't help; as
+			      blocked */
 	uint64_t used_ns;   /* but for what since_ns counts */
 	uint64_t linger_ns; /* it goes on asking until then, work or not; 0: it does not */
 	uint64_t free_ns;   /* without work since; 0: not so, or not looked yet */
@@ -113,7 +117,10 @@ bool fgv_gate_may_pass(struct fgv_session *session, struct fgv_gate *gate,
 void fgv_gate_foresee(struct fgv_session *session, struct fgv_gate *gate,
 		      const struct fgv_request *request, const uint8_t *message, uint32_t len);
 
-/* For fgv_gate_admits(): there is as much ahead as there may be. */
+/*
+ * For fgv_gate_admits(): there is as much ahead as there may be. Whether @request is done before
+ * that, or that is overdue.
+ */
 bool fgv_gate_admits_beside(struct fgv_session *session, const struct fgv_request *request,
 			    const uint8_t *message, uint32_t len);
 

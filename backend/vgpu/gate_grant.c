@@ -378,6 +378,27 @@ static bool may_sleep_with_work(const struct fgv_session *session, const struct 
 	       may_sleep_before_reply(session, gate, limit_ns);
 }
 
+/* How long until more may go beside late work; 0: it may go now. */
+static uint64_t until_retry_ns(const struct fgv_gate *gate)
+{
+	uint64_t now_ns = fgv_now_ns();
+
+	if (gate->retry_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return gate->retry_ns > now_ns ? gate->retry_ns - now_ns : 0;
+}
+
+static bool may_sleep_busy(struct fgv_session *session, struct fgv_gate *gate, uint64_t waited_ns,
+			   bool is_told, uint64_t *limit_ns)
+{
+	if (!fgv_gate_has_work(gate))
+		return gate->limit_ns == FGV_GRANT_NO_LIMIT && !gate->blocked && lend(gate);
+	if (!may_sleep_with_work(session, gate, waited_ns, is_told, limit_ns))
+		return false;
+	*limit_ns = fgv_min_u64(*limit_ns, until_retry_ns(gate));
+	return *limit_ns > 0;
+}
+
 bool fgv_gate_may_sleep(struct fgv_session *session, struct fgv_gate *gate, uint64_t waited_ns,
 			bool is_told, uint64_t *limit_ns)
 {
@@ -386,9 +407,7 @@ bool fgv_gate_may_sleep(struct fgv_session *session, struct fgv_gate *gate, uint
 		return !gate->linger_ns &&
 		       !__atomic_load_n(&gate->grant->is_next, __ATOMIC_RELAXED);
 	case FGV_GRANT_BUSY:
-		if (fgv_gate_has_work(gate))
-			return may_sleep_with_work(session, gate, waited_ns, is_told, limit_ns);
-		return gate->limit_ns == FGV_GRANT_NO_LIMIT && !gate->blocked && lend(gate);
+		return may_sleep_busy(session, gate, waited_ns, is_told, limit_ns);
 	case FGV_GRANT_IDLE:
 		return true;
 	}

@@ -20,6 +20,10 @@ static inline bool fgv_gate_is_limited(const struct fgv_gate *gate)
 /* A mark covers this part of what may be unfinished. Each costs the GPU some 2 us between kernels. */
 #define FGV_GATE_MARK_SHARE 4
 
+/* Requests that may be queued behind others that do not end: fewer than the driver takes at
+ * once. */
+#define FGV_GATE_QUEUED_MAX 256
+
 /* Use does not count any more, and the daemon is told how much there was. */
 void fgv_gate_stop_clock(struct fgv_gate *gate, uint64_t now_ns);
 

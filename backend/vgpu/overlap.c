@@ -75,3 +75,8 @@ void fgv_overlap_wait(struct fgv_overlap *overlap, struct fgv_object *stream,
 
 	set_stream_end(overlap, stream, fgv_max_u64(end_ns, event->ends_ns));
 }
+
+bool fgv_overlap_has_work(const struct fgv_overlap *overlap, const struct fgv_object *stream)
+{
+	return stream_end(overlap, stream) > overlap->done_ns;
+}

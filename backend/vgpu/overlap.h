@@ -51,6 +51,9 @@ void fgv_overlap_record(struct fgv_overlap *overlap, const struct fgv_object *st
 void fgv_overlap_wait(struct fgv_overlap *overlap, struct fgv_object *stream,
 		      const struct fgv_object *event);
 
+/* Whether what comes in @stream waits for work that is not known to be done. */
+bool fgv_overlap_has_work(const struct fgv_overlap *overlap, const struct fgv_object *stream);
+
 /* How much work is not known to be done. */
 static inline uint64_t fgv_overlap_ahead_ns(const struct fgv_overlap *overlap)
 {
