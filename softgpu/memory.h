@@ -2,7 +2,7 @@
  * Device memory: one reservation of addresses, handed out in units that share pages, with a map
  * that tells which pages may be touched; and the ranges of host memory that were registered.
  *
- * The dispatcher allocates, it or the executor frees; workers only ask. Pages are
+ * The dispatcher allocates, it or an executor frees; workers only ask. Pages are
  * marked before an allocation's address is known to anybody and unmarked when no
  * queued work can use it, so a worker's answer stays true while its kernel runs.
  * The lock guards the list of allocations; the map is read without it.

@@ -1,19 +1,19 @@
 /*
  * The soft GPU: a CUDA device made of processor time. It runs PTX, and behaves
  * as a GPU does: calls that queue work return at once, streams and events order
- * it, memory is limited and bounds-checked, a fault in a kernel is sticky, and
- * the device runs one kernel at a time across all processes that opened it,
- * first come first served.
+ * it, memory is limited and bounds-checked, a fault in a kernel is sticky. The
+ * processes that opened a device have it in turns, first come first served:
+ * kernels of one run at a time, side by side where they fit.
  *
  * Codes: functions return CUDA driver codes (CUresult); CUDA_SUCCESS is 0. Once
  * a kernel has faulted, every function that touches the device returns that
  * fault's code (CUDA_ERROR_ILLEGAL_ADDRESS, ...) until the process ends.
  *
  * Threads: one thread of the process calls these functions (the dispatcher).
- * The soft GPU has threads of its own: one executor that takes queued commands
- * in order, and workers that share a kernel's blocks with it. Submission order
- * is a correct order for all streams, since an event can be waited for only
- * after it was recorded; so there is one queue.
+ * The soft GPU has threads of its own: executors, which take queued commands in
+ * order, and workers, which share the blocks of kernels with them. Submission
+ * order is a correct order for all streams, since an event can be waited for
+ * only after it was recorded; so any number of streams may share a queue.
  */
 #ifndef FGV_SOFTGPU_H
 #define FGV_SOFTGPU_H
@@ -146,10 +146,13 @@ struct softgpu_function_info {
 const struct softgpu_function_info *softgpu_function_info(const struct softgpu_function *function);
 
 /*
- * Streams run beside each other as far as the device's three engines do: one computes, one copies
- * from host memory to the device, one copies back. Each does one thing at a time, in the order of
- * submission. What copies within the device, and copies of small data that were kept, belong to
- * computing.
+ * Streams run beside each other as far as the device's queues do. One copies from host memory to
+ * the device, one copies back; the others compute, and a stream has the one of them that the fewest
+ * others have. Each does one thing at a time, in the order of submission. What copies within the
+ * device, and copies of small data that were kept, belong to computing.
+ *
+ * Kernels that run side by side share the multiprocessors: a kernel begins as soon as one of them
+ * is free, and gets more as long as there are blocks for them.
  *
  * NULL as a stream is the legacy default stream, which waits for streams that are @is_blocking, and
  * they for it.
@@ -163,8 +166,8 @@ CUresult softgpu_stream_query(struct softgpu *gpu, struct softgpu_stream *stream
 /* CUDA_SUCCESS, or the fault that the device has had. */
 CUresult softgpu_fault(const struct softgpu *gpu);
 
-/* A point in the work, as the number of a command of each engine. */
-#define SOFTGPU_QUEUES 3
+/* A point in the work, as the number of a command of each queue. */
+#define SOFTGPU_QUEUES 10
 
 struct softgpu_point {
 	uint64_t numbers[SOFTGPU_QUEUES];

@@ -2,7 +2,7 @@
  * Addresses behind those of the device's own memory, and chunks of memory that are mapped there. Of
  * what is mapped workers know what is among the host's ranges (memory.h).
  *
- * Threads: the dispatcher's; fgv_softgpu_space_hide() is the executor's.
+ * Threads: the dispatcher's; fgv_softgpu_space_hide() is an executor's.
  */
 #ifndef FGV_SOFTGPU_SPACE_H
 #define FGV_SOFTGPU_SPACE_H

@@ -1,6 +1,6 @@
 /*
  * Textures and surfaces: what their objects stand for, and how one is read. The
- * dispatcher makes them; the executor drops them once the kernels queued before are done, so
+ * dispatcher makes them; an executor drops them once the kernels queued before are done, so
  * that workers read without a lock.
  */
 #ifndef FGV_SOFTGPU_TEXTURE_H

@@ -253,7 +253,7 @@ static void keep_source(struct command *command)
 }
 
 /* An array is device memory. */
-static enum queue_index queue_for(struct softgpu *gpu, const CUDA_MEMCPY3D *box,
+static unsigned queue_for(struct softgpu *gpu, const CUDA_MEMCPY3D *box,
 				  const struct box_copy *copy, int keep)
 {
 	bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;

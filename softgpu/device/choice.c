@@ -154,31 +154,29 @@ void fgv_choice_free(struct choice *choice)
 }
 
 static void run_body(struct softgpu *gpu, const struct choice *choice, unsigned body,
-		     uint64_t number)
+		     unsigned queue)
 {
-	for (struct command *each = choice->bodies[body].first; each; each = each->next) {
-		each->number = number;
-		fgv_queue_run(gpu, each);
-	}
+	for (struct command *each = choice->bodies[body].first; each; each = each->next)
+		fgv_queue_run(gpu, each, queue);
 }
 
-void fgv_choice_run(struct softgpu *gpu, const struct choice *choice, uint64_t number)
+void fgv_choice_run(struct softgpu *gpu, const struct choice *choice, unsigned queue)
 {
 	uint32_t value = __atomic_load_n(choice->value, __ATOMIC_RELAXED);
 
 	switch (choice->type) {
 	case CU_GRAPH_COND_TYPE_IF:
 		if (value || choice->bodies_count > 1)
-			run_body(gpu, choice, value ? 0 : 1, number);
+			run_body(gpu, choice, value ? 0 : 1, queue);
 		break;
 	case CU_GRAPH_COND_TYPE_WHILE:
 		while (__atomic_load_n(choice->value, __ATOMIC_RELAXED) &&
 		       fgv_queue_fault(gpu) == CUDA_SUCCESS)
-			run_body(gpu, choice, 0, number);
+			run_body(gpu, choice, 0, queue);
 		break;
 	case CU_GRAPH_COND_TYPE_SWITCH:
 		if (value < choice->bodies_count)
-			run_body(gpu, choice, value, number);
+			run_body(gpu, choice, value, queue);
 		break;
 	}
 }

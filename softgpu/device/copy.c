@@ -57,9 +57,13 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 	return fgv_softgpu_host_remove(&gpu->memory, (uint64_t)(uintptr_t)base);
 }
 
-/* With @keep the command carries a copy of the source, so that it may go at once. */
+/*
+ * With @keep the command carries a copy of the source, so that it may go at once. What computes
+ * later finds what was copied, in whatever stream: programs take a cudaMemcpy() that has returned
+ * for done, and so it is on NVIDIA's GPUs as a rule.
+ */
 static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size_t bytes, bool keep,
-			   bool is_peers, enum queue_index queue, struct softgpu_stream *stream)
+			   bool is_peers, unsigned queue, struct softgpu_stream *stream)
 {
 	CUresult fault = fgv_queue_fault(gpu);
 	struct command *command;
@@ -74,6 +78,8 @@ static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size
 	command->copy.bytes = bytes;
 	command->copy.is_peers = is_peers;
 	fgv_queue_submit(gpu, command, queue, stream);
+	if (keep)
+		fgv_point_join(&gpu->kept, stream ? &stream->last : &gpu->default_stream.last);
 	return CUDA_SUCCESS;
 }
 

@@ -46,10 +46,10 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	if (!g->config.long_kernel_ns)
 		g->config.long_kernel_ns = LONG_KERNEL_NS;
 	g->completion_fd = -1;
-	g->workers_count = config->workers ? config->workers : fgv_env_processors();
-	if (g->workers_count > WORKERS_MAX)
-		g->workers_count = WORKERS_MAX;
-	g->room_max = config->room_bytes ? config->room_bytes : fgv_room_max(g->workers_count);
+	g->units_count = config->workers ? config->workers : fgv_env_processors();
+	if (g->units_count > WORKERS_MAX)
+		g->units_count = WORKERS_MAX;
+	g->room_max = config->room_bytes ? config->room_bytes : fgv_room_max(g->units_count);
 	snprintf(g->name, sizeof(g->name), "FairGV Soft GPU");
 	g->programs.max = PROGRAMS_MAX;
 	fgv_softgpu_system_init(&g->system);
@@ -62,8 +62,8 @@ CUresult softgpu_create(const struct softgpu_config *config, struct softgpu **gp
 	}
 	pthread_mutex_init(&g->job_lock, NULL);
 	pthread_cond_init(&g->job_ready, NULL);
-	pthread_cond_init(&g->job_done, NULL);
-	pthread_cond_init(&g->job_let_go, NULL);
+	pthread_cond_init(&g->job_moved, NULL);
+	pthread_mutex_init(&g->grid_lock, NULL);
 	result = start(g);
 	if (result == CUDA_SUCCESS)
 		*gpu = g;
@@ -98,8 +98,8 @@ void softgpu_destroy(struct softgpu *gpu)
 	fgv_softgpu_memory_fini(&gpu->memory);
 	if (gpu->completion_fd >= 0)
 		close(gpu->completion_fd);
-	pthread_cond_destroy(&gpu->job_let_go);
-	pthread_cond_destroy(&gpu->job_done);
+	pthread_mutex_destroy(&gpu->grid_lock);
+	pthread_cond_destroy(&gpu->job_moved);
 	pthread_cond_destroy(&gpu->job_ready);
 	pthread_mutex_destroy(&gpu->job_lock);
 	for (unsigned i = 0; i < QUEUES; i++)
@@ -150,7 +150,8 @@ static const struct {
 	{CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
 	{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
 	{CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
-	{CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, QUEUES - 1},
+	{CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, QUEUES - COMPUTE_QUEUES},
+	{CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
 	{CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
 	{CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
 	{CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
@@ -214,7 +215,7 @@ CUresult softgpu_attribute(const struct softgpu *gpu, CUdevice_attribute attribu
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = 0;
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-		*value = (int)gpu->workers_count;
+		*value = (int)gpu->units_count;
 	if (attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)
 		*value = gpu->config.ordinal;
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++) {

@@ -1,6 +1,6 @@
 /*
- * The process's side of its seat at the device's engine (seat.h). The executor alone takes the
- * engine and gives it back; fgv_engine_wake() is for the thread that stops it.
+ * The process's side of its seat at the device's engine (seat.h). One executor at a time
+ * takes the engine or gives it back; fgv_engine_wake() is for the thread that stops them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -62,6 +62,11 @@ bool fgv_engine_acquire(const struct softgpu_engine *engine, const int *stop)
 bool fgv_engine_is_held(const struct softgpu_engine *engine)
 {
 	return engine->seat && softgpu_seat_load(engine->seat) == SOFTGPU_SEAT_STOP;
+}
+
+bool fgv_engine_is_wanted(const struct softgpu_engine *engine)
+{
+	return softgpu_seat_load(engine->seat) != SOFTGPU_SEAT_BUSY;
 }
 
 void fgv_engine_stand_still(const struct softgpu_engine *engine, const int *stop)

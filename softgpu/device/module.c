@@ -225,20 +225,14 @@ CUresult softgpu_launch(struct softgpu *gpu, struct softgpu_function *function,
 }
 
 /*
- * What the blocks of a grid count in when they wait for each other. One for all grids: one
- * runs at a time, and leaves it as the next may find it.
+ * What the blocks of a grid count in when they wait for each other; it is zero at first, as all
+ * memory. One for all grids: one runs at a time, and leaves it as the next may find it.
  */
-static CUresult need_workspace(struct softgpu *gpu, struct softgpu_stream *stream)
+static CUresult need_workspace(struct softgpu *gpu)
 {
-	CUresult result;
-
 	if (gpu->grid_workspace)
 		return CUDA_SUCCESS;
-	result = softgpu_mem_alloc(gpu, WORKSPACE_BYTES, &gpu->grid_workspace);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return softgpu_fill(gpu, gpu->grid_workspace, WORKSPACE_BYTES, 0, 1, WORKSPACE_BYTES, 1,
-			    stream);
+	return softgpu_mem_alloc(gpu, WORKSPACE_BYTES, &gpu->grid_workspace);
 }
 
 static bool has_room(const struct softgpu *gpu, const struct code *code, const uint32_t grid[3],
@@ -269,7 +263,7 @@ CUresult softgpu_launch_cooperative(struct softgpu *gpu, struct softgpu_function
 	if (result == CUDA_SUCCESS && !has_room(gpu, function->code, grid, block, shared_bytes))
 		result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	if (result == CUDA_SUCCESS)
-		result = need_workspace(gpu, stream);
+		result = need_workspace(gpu);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return launch(gpu, function, grid, block, shared_bytes, stream, args, gpu->grid_workspace);

@@ -1,8 +1,7 @@
 /*
- * The queues, one for each engine: commands in the order of submission, executed by one thread. A
- * command that comes after commands of other queues waits for these, and holds up its own queue
- * meanwhile. What it waits for was submitted before it, so the first of all that are not done can
- * always run.
+ * The queues: commands in the order of submission, executed by one thread each. A command that
+ * comes after commands of other queues waits for these, and holds up its own queue meanwhile. What
+ * it waits for was submitted before it, so the first of all that are not done can always run.
  *
  * completed is stored with release after a command's effects; the dispatcher's and the other
  * queues' loads (acquire) pair with it.
@@ -49,20 +48,36 @@ static uint64_t append(struct queue *queue, struct command *command)
 	return number;
 }
 
-void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_index queue,
+void fgv_queue_append(struct softgpu *gpu, struct command *command, unsigned queue)
+{
+	append(&gpu->queues[queue], command);
+}
+
+static struct softgpu_point what_comes_before(const struct softgpu *gpu,
+					      const struct softgpu_stream *stream, unsigned queue)
+{
+	struct softgpu_point point = fgv_stream_point(gpu, stream);
+
+	if (queue >= COMPUTE_QUEUES)
+		return point;
+	fgv_point_join(&point, &gpu->kept);
+	point.numbers[QUEUE_COMPUTE] = fgv_max_u64(point.numbers[QUEUE_COMPUTE], gpu->last_of_all);
+	return point;
+}
+
+void fgv_queue_submit(struct softgpu *gpu, struct command *command, unsigned queue,
 		      struct softgpu_stream *stream)
 {
-	struct softgpu_point after;
-
 	if (gpu->choice) {
 		fgv_choice_take(gpu->choice, command);
 		return;
 	}
-	after = fgv_stream_point(gpu, stream);
 	if (!stream)
 		stream = &gpu->default_stream;
-	command->after = after;
-	stream->last = after;
+	if (queue == QUEUE_COMPUTE)
+		queue = stream->compute;
+	command->after = what_comes_before(gpu, stream, queue);
+	stream->last = command->after;
 	stream->last.numbers[queue] = append(&gpu->queues[queue], command);
 	stream->queue = queue;
 	if (stream->is_blocking)
@@ -72,7 +87,8 @@ void fgv_queue_submit(struct softgpu *gpu, struct command *command, enum queue_i
 uint64_t fgv_queue_submit_last(struct softgpu *gpu, struct command *command)
 {
 	command->after = softgpu_point_of_all(gpu);
-	return append(&gpu->queues[QUEUE_COMPUTE], command);
+	gpu->last_of_all = append(&gpu->queues[QUEUE_COMPUTE], command);
+	return gpu->last_of_all;
 }
 
 static bool is_host(struct softgpu *gpu, uint64_t address)
@@ -82,7 +98,7 @@ static bool is_host(struct softgpu *gpu, uint64_t address)
 	return fgv_softgpu_host_find(&gpu->memory, address, &range);
 }
 
-enum queue_index fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src)
+unsigned fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src)
 {
 	bool from_host = is_host(gpu, src);
 
@@ -168,18 +184,6 @@ void fgv_queue_wait_begun(struct softgpu *gpu)
 
 /* --- Running ---------------------------------------------------------------- */
 
-static void run_launch(struct softgpu *gpu, const struct command *command)
-{
-	const struct softgpu_engine *engine = &gpu->config.engine;
-
-	if (engine->seat && !fgv_engine_acquire(engine, &gpu->stop))
-		return;
-	fgv_softgpu_output_turn(&gpu->system.output);
-	fgv_workers_run(gpu, &command->launch, command->param, command->number);
-	if (engine->seat)
-		fgv_engine_release(engine);
-}
-
 #define FILL_ROW(T)                                                                                \
 	for (size_t i = 0; i < command->fill.row_elements; i++)                                    \
 		((T *)(void *)row)[i] = (T)command->fill.value;
@@ -256,14 +260,15 @@ static void begin(struct queue *queue, const struct command *command)
 	}
 }
 
-void fgv_queue_run(struct softgpu *gpu, struct command *command)
+void fgv_queue_run(struct softgpu *gpu, struct command *command, unsigned queue)
 {
 	bool sane = fgv_queue_fault(gpu) == CUDA_SUCCESS;
 
 	switch (command->kind) {
 	case COMMAND_LAUNCH:
 		if (sane)
-			run_launch(gpu, command);
+			fgv_workers_run(gpu, &gpu->executors[queue], &command->launch,
+					command->param);
 		break;
 	case COMMAND_COPY:
 		if (sane)
@@ -303,7 +308,7 @@ void fgv_queue_run(struct softgpu *gpu, struct command *command)
 		break;
 	case COMMAND_CHOICE:
 		if (sane)
-			fgv_choice_run(gpu, command->choice, command->number);
+			fgv_choice_run(gpu, command->choice, queue);
 		break;
 	}
 }
@@ -372,6 +377,7 @@ static void complete(struct queue *queue, uint64_t number)
 static void *queue_main(void *arg)
 {
 	struct queue *queue = arg;
+	unsigned index = (unsigned)(queue - queue->gpu->queues);
 	struct command *list;
 
 	while ((list = take_all(queue))) {
@@ -382,7 +388,7 @@ static void *queue_main(void *arg)
 			list = command->next;
 			await_others(queue->gpu, &command->after);
 			begin(queue, command);
-			fgv_queue_run(queue->gpu, command);
+			fgv_queue_run(queue->gpu, command, index);
 			fgv_queue_drop(command);
 			complete(queue, number);
 		}
@@ -390,26 +396,42 @@ static void *queue_main(void *arg)
 	return NULL;
 }
 
+static bool start(struct queue *queue)
+{
+	if (!queue->started)
+		queue->started = fgv_thread_start(&queue->thread, queue_main, queue);
+	return queue->started;
+}
+
+/* The other queues' threads come with the streams that use them. */
 CUresult fgv_queue_start(struct softgpu *gpu)
 {
-	bool ok = true;
+	bool ok = start(&gpu->queues[QUEUE_COMPUTE]) && start(&gpu->queues[QUEUE_IN]) &&
+		  start(&gpu->queues[QUEUE_OUT]);
 
-	for (unsigned i = 0; i < QUEUES && ok; i++) {
-		struct queue *queue = &gpu->queues[i];
-
-		ok = queue->started = fgv_thread_start(&queue->thread, queue_main, queue);
-	}
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The first one is the default stream's. Where threads are short, streams share it. */
+unsigned fgv_queue_choose(struct softgpu *gpu)
+{
+	unsigned least = QUEUE_COMPUTE + 1;
+
+	for (unsigned i = least + 1; i < COMPUTE_QUEUES; i++) {
+		if (gpu->streams[i] < gpu->streams[least])
+			least = i;
+	}
+	if (!start(&gpu->queues[least]))
+		least = QUEUE_COMPUTE;
+	gpu->streams[least]++;
+	return least;
 }
 
 void fgv_queue_tell(struct softgpu *gpu)
 {
 	__atomic_store_n(&gpu->fault, CUDA_ERROR_DEINITIALIZED, __ATOMIC_RELEASE);
-	/* A job published after this finds stop set, one published before is told. */
-	pthread_mutex_lock(&gpu->job_lock);
 	__atomic_store_n(&gpu->stop, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&gpu->job.stop, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&gpu->job_lock);
+	fgv_workers_stop_jobs(gpu);
 	pthread_mutex_lock(&gpu->queue_lock);
 	for (unsigned i = 0; i < QUEUES; i++)
 		pthread_cond_signal(&gpu->queues[i].filled);

@@ -37,8 +37,11 @@ struct softgpu_point softgpu_point_of_all(const struct softgpu *gpu)
 
 struct softgpu_point softgpu_point_of_computing(const struct softgpu *gpu)
 {
-	return (struct softgpu_point){
-		.numbers[QUEUE_COMPUTE] = gpu->queues[QUEUE_COMPUTE].submitted};
+	struct softgpu_point point = {0};
+
+	for (unsigned i = QUEUE_COMPUTE; i < COMPUTE_QUEUES; i++)
+		point.numbers[i] = gpu->queues[i].submitted;
+	return point;
 }
 
 CUresult softgpu_fault(const struct softgpu *gpu)
@@ -67,12 +70,15 @@ CUresult softgpu_stream_create(struct softgpu *gpu, bool is_blocking,
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	s->is_blocking = is_blocking;
+	s->compute = fgv_queue_choose(gpu);
+	s->queue = s->compute;
 	*stream = s;
 	return CUDA_SUCCESS;
 }
 
 CUresult softgpu_stream_destroy(struct softgpu *gpu, struct softgpu_stream *stream)
 {
+	gpu->streams[stream->compute]--;
 	free(stream);
 	return fgv_queue_fault(gpu);
 }
@@ -104,7 +110,7 @@ void softgpu_event_destroy(struct softgpu *gpu, struct softgpu_event *event)
 {
 	struct command *command;
 
-	if (fgv_queue_is_done(gpu, &event->last)) {
+	if (fgv_queue_is_done(gpu, &event->all)) {
 		free(event);
 		return;
 	}
@@ -112,10 +118,11 @@ void softgpu_event_destroy(struct softgpu *gpu, struct softgpu_event *event)
 	if (!command)
 		return; /* lost until the process ends */
 	command->event = event;
-	fgv_queue_submit_last(gpu, command);
+	command->after = event->all;
+	fgv_queue_append(gpu, command, event->queue);
 }
 
-/* By the engine that the stream used last, so that it waits for nothing else. */
+/* By the queue that the stream used last, so that it waits for nothing else. */
 CUresult softgpu_event_record(struct softgpu *gpu, struct softgpu_event *event,
 			      struct softgpu_stream *stream)
 {
@@ -131,6 +138,8 @@ CUresult softgpu_event_record(struct softgpu *gpu, struct softgpu_event *event,
 	command->event = event;
 	fgv_queue_submit(gpu, command, of->queue, stream);
 	event->last = of->last;
+	event->queue = of->queue;
+	fgv_point_join(&event->all, &event->last);
 	event->is_recorded = true;
 	return CUDA_SUCCESS;
 }

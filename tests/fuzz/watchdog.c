@@ -23,8 +23,8 @@ void fuzz_stop(struct softgpu *gpu)
 	pthread_mutex_lock(&gpu->job_lock);
 	if (__atomic_load_n(&gpu->fault, __ATOMIC_RELAXED) == CUDA_SUCCESS)
 		__atomic_store_n(&gpu->fault, CUDA_ERROR_LAUNCH_TIMEOUT, __ATOMIC_RELEASE);
-	__atomic_store_n(&gpu->job.stop, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&gpu->job_lock);
+	fgv_workers_stop_jobs(gpu);
 }
 
 /* Again and again: a kernel may have been about to begin. */

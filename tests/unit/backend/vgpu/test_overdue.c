@@ -1,6 +1,6 @@
 /*
  * Work that waits for other work of its program: what takes longer than expected may be waiting for
- * what the gate keeps back, so the gate lets that through.
+ * what the gate keeps back, so the gate lets that through. With a vGPU process, and by itself.
  */
 #include <check.h>
 #include <cuda.h>
@@ -9,9 +9,89 @@
 #include "backend/vgpu/gate_priv.h"
 #include "backend/vgpu/session.h"
 #include "common/util.h"
+#include "tests/unit/backend/vgpu/vgpu_calls.h"
 
 #define SLICE_NS (6 * FGV_NS_PER_MS)
 #define HOUR_NS	 3600000000000ull
+
+/* await(u64 flag) returns when the u32 there is not 0 any more. */
+static const char await_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+				".visible .entry await(.param .u64 flag)\n{\n"
+				".reg .pred %p<2>;\n.reg .b32 %r<2>;\n.reg .b64 %d<3>;\n"
+				"ld.param.u64 %d1, [flag];\n"
+				"cvta.to.global.u64 %d2, %d1;\n"
+				"again:\n"
+				"ld.volatile.global.u32 %r1, [%d2];\n"
+				"setp.eq.u32 %p1, %r1, 0;\n"
+				"@%p1 bra again;\n"
+				"ret;\n}\n";
+
+/* --- A vGPU process ---------------------------------------------------------------- */
+
+static struct vgpu vgpu;
+static uint64_t flag;
+
+static void start(void)
+{
+	vgpu_start(&vgpu);
+	flag = vgpu_must_alloc(&vgpu, 4);
+	vgpu_fill(&vgpu, flag, 1, 0, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	vgpu_take_grant(&vgpu);
+}
+
+static void stop(void)
+{
+	vgpu_leave(&vgpu);
+}
+
+static void launch_await(uint32_t function, uint32_t stream)
+{
+	struct fgv_launch_request head = {
+		.function = function,
+		.stream = stream,
+		.grid = {1, 1, 1},
+		.block = {1, 1, 1},
+		.param_count = 1,
+	};
+	uint8_t message[sizeof(head) + sizeof(flag)];
+
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), &flag, sizeof(flag));
+	vgpu_must_post(&vgpu, 0, FGV_OP_LAUNCH, message, sizeof(message));
+}
+
+static void set_flag(uint32_t stream)
+{
+	struct fgv_copy_in_request head = {.address = flag, .stream = stream};
+	uint32_t value = 1;
+	uint8_t message[sizeof(head) + sizeof(value)];
+
+	memcpy(message, &head, sizeof(head));
+	memcpy(message + sizeof(head), &value, sizeof(value));
+	vgpu_must_post(&vgpu, 0, FGV_OP_COPY_IN, message, sizeof(message));
+}
+
+/* Kernels never seen before wait for a copy in another stream; more comes behind them, first. */
+START_TEST(lets_through_what_work_waits_for)
+{
+	uint32_t function = vgpu_must_get(&vgpu, await_ptx, "await");
+	uint32_t waits = vgpu_must_create_stream(&vgpu, CU_STREAM_NON_BLOCKING);
+	uint32_t sets = vgpu_must_create_stream(&vgpu, CU_STREAM_NON_BLOCKING);
+	uint32_t event = vgpu_must_create_event(&vgpu);
+
+	__atomic_store_n(&vgpu.grant->is_holdable, (uint32_t)_i, __ATOMIC_SEQ_CST);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	launch_await(function, waits);
+	vgpu_record(&vgpu, event, waits);
+	for (int i = 0; i < 3; i++)
+		launch_await(function, waits);
+	set_flag(sets);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
+/* --- The gate by itself -------------------------------------------------------------- */
 
 static struct fgv_session session;
 static struct fgv_grant grant;
@@ -153,16 +233,20 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("overdue");
-	TCase *gate = tcase_create("gate");
+	TCase *process = tcase_create("process"), *gate = tcase_create("gate");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
+	tcase_set_timeout(process, 120);
+	tcase_add_checked_fixture(process, start, stop);
+	tcase_add_loop_test(process, lets_through_what_work_waits_for, 0, 2);
 	tcase_add_checked_fixture(gate, setup, teardown);
 	tcase_add_test(gate, nothing_goes_before_its_time);
 	tcase_add_test(gate, little_piles_up_behind_late_work);
 	tcase_add_test(gate, more_may_where_it_can_be_held);
 	tcase_add_test(gate, not_where_it_could_not_run);
 	tcase_add_test(gate, sleeps_until_it_may_go);
+	suite_add_tcase(suite, process);
 	suite_add_tcase(suite, gate);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
