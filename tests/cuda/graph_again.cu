@@ -18,6 +18,13 @@ static __global__ void add(unsigned *place, unsigned value)
 	atomicAdd(place, value);
 }
 
+/* Before what comes in streams that do not wait for the one that it is done in. */
+static void clear(unsigned *place)
+{
+	CUDA(cudaMemset(place, 0, sizeof(*place)));
+	CUDA(cudaDeviceSynchronize());
+}
+
 static unsigned read(const unsigned *place)
 {
 	unsigned value;
@@ -49,7 +56,7 @@ static void each_step_is_captured(cudaStream_t stream, unsigned *place)
 {
 	unsigned expected = 0;
 
-	CUDA(cudaMemset(place, 0, sizeof(*place)));
+	clear(place);
 	for (int i = 0; i < STEPS; i++) {
 		cudaGraph_t graph = capture(stream, place);
 		cudaGraphExec_t exec;
@@ -93,7 +100,7 @@ static void streams_take_turns(cudaStream_t *streams, unsigned *place)
 	cudaGraphNode_t node;
 	cudaGraph_t graph = one_kernel(&node, place, 1);
 
-	CUDA(cudaMemset(place, 0, sizeof(*place)));
+	clear(place);
 	for (int i = 0; i < 4 * STEPS; i++)
 		launch_once(graph, streams[i / 2 % 2]);
 	CUDA(cudaDeviceSynchronize());
@@ -110,7 +117,7 @@ static void changes_stay_where_they_are(cudaStream_t stream, unsigned *place)
 	void *args[] = {&place, &other};
 	cudaKernelNodeParams params;
 
-	CUDA(cudaMemset(place, 0, sizeof(*place)));
+	clear(place);
 	CUDA(cudaGraphKernelNodeGetParams(node, &params));
 	params.kernelParams = args;
 	for (int i = 0; i < STEPS; i++) {
