@@ -58,10 +58,16 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 }
 
 /*
- * With @keep the command carries a copy of the source, so that it may go at once. What computes
- * later finds what was copied, in whatever stream: programs take a cudaMemcpy() that has returned
- * for done, and so it is on NVIDIA's GPUs as a rule.
+ * What computes later finds what was queued last in @stream, in whatever stream it runs: programs
+ * take a cudaMemcpy() that has returned for done, and a cudaMemset(), and so it is on NVIDIA's GPUs
+ * as a rule.
  */
+static void come_first(struct softgpu *gpu, struct softgpu_stream *stream)
+{
+	fgv_point_join(&gpu->kept, stream ? &stream->last : &gpu->default_stream.last);
+}
+
+/* With @keep the command carries a copy of the source, so that the call may return at once. */
 static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size_t bytes, bool keep,
 			   bool is_peers, unsigned queue, struct softgpu_stream *stream)
 {
@@ -79,7 +85,7 @@ static CUresult queue_copy(struct softgpu *gpu, void *dst, const void *src, size
 	command->copy.is_peers = is_peers;
 	fgv_queue_submit(gpu, command, queue, stream);
 	if (keep)
-		fgv_point_join(&gpu->kept, stream ? &stream->last : &gpu->default_stream.last);
+		come_first(gpu, stream);
 	return CUDA_SUCCESS;
 }
 
@@ -162,5 +168,7 @@ CUresult softgpu_fill(struct softgpu *gpu, uint64_t dst, size_t pitch, uint32_t 
 	command->fill.row_elements = row_elements;
 	command->fill.rows = rows;
 	fgv_queue_submit(gpu, command, QUEUE_COMPUTE, stream);
+	if (!stream)
+		come_first(gpu, stream);
 	return CUDA_SUCCESS;
 }

@@ -218,7 +218,7 @@ struct softgpu {
 	unsigned streams[COMPUTE_QUEUES]; /* that compute in each. The dispatcher's, as those below
 					   */
 	struct softgpu_point blocking;	  /* of all streams that are, together */
-	struct softgpu_point kept;	  /* of copies that keep their source: see copy.c */
+	struct softgpu_point kept;	  /* of what comes first: see copy.c */
 	/* Numbers of commands of QUEUE_COMPUTE: */
 	uint64_t last_free;    /* the last that gives memory back */
 	uint64_t last_of_all;  /* the last that came after all: what computes comes after it */

@@ -131,6 +131,25 @@ START_TEST(the_default_stream_is_one_of_them)
 }
 END_TEST
 
+/* As programs expect of cudaMemset(): what is launched later in any stream comes after it. */
+START_TEST(a_fill_of_the_default_stream_comes_first)
+{
+	struct softgpu_function *count = kernel_load(COUNT_KERNEL), *meet = kernel_load(MEET_KERNEL);
+	struct softgpu_stream *stream = new_stream();
+
+	launch(count, NULL, 2, 3);
+	await_word(2);
+	ck_assert_int_eq(softgpu_fill(gpu, address_of(0), 4, 1, 4, 1, 1, NULL), CUDA_SUCCESS);
+	launch(meet, stream, 4, 0);
+	usleep(20000);
+	ck_assert_uint_eq(value_of(4), 0);
+	set(3);
+	ck_assert_int_eq(kernel_drain(), CUDA_SUCCESS);
+	ck_assert_uint_eq(value_of(4), 1);
+	softgpu_stream_destroy(gpu, stream);
+}
+END_TEST
+
 /* There are two multiprocessors; the third kernel waits for one of them. */
 START_TEST(no_more_than_fit)
 {
@@ -436,6 +455,7 @@ int main(void)
 	tcase_add_checked_fixture(alone, setup, teardown);
 	tcase_add_test(alone, two_meet);
 	tcase_add_test(alone, the_default_stream_is_one_of_them);
+	tcase_add_test(alone, a_fill_of_the_default_stream_comes_first);
 	tcase_add_test(alone, no_more_than_fit);
 	tcase_add_test(alone, order_holds_across_streams);
 	tcase_add_test(alone, memory_goes_between_kernels);
