@@ -43,10 +43,12 @@ struct fixture {
 	int *words; /* on the device */
 };
 
+/* What is still in the stream, which a copy does not wait for, uses the words. */
 static void set(struct fixture *f, int first)
 {
 	int words[WORDS] = {first};
 
+	CUDA(cudaStreamSynchronize(f->stream));
 	CUDA(cudaMemcpy(f->words, words, sizeof(words), cudaMemcpyHostToDevice));
 }
 
