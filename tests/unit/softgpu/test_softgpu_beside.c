@@ -134,13 +134,13 @@ END_TEST
 /* As programs expect of cudaMemset(): what is launched later in any stream comes after it. */
 START_TEST(a_fill_of_the_default_stream_comes_first)
 {
-	struct softgpu_function *count = kernel_load(COUNT_KERNEL), *meet = kernel_load(MEET_KERNEL);
+	struct softgpu_function *f = kernel_load(MEET_KERNEL);
 	struct softgpu_stream *stream = new_stream();
 
-	launch(count, NULL, 2, 3);
+	launch(f, NULL, 2, 3);
 	await_word(2);
 	ck_assert_int_eq(softgpu_fill(gpu, address_of(0), 4, 1, 4, 1, 1, NULL), CUDA_SUCCESS);
-	launch(meet, stream, 4, 0);
+	launch(f, stream, 4, 0);
 	usleep(20000);
 	ck_assert_uint_eq(value_of(4), 0);
 	set(3);
