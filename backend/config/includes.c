@@ -85,8 +85,10 @@ static int check_file(const char *path, const char *folder, unsigned depth, char
 	char *text;
 	int ret;
 
-	if (depth == DEPTH_MAX)
-		return 0;
+	if (depth == DEPTH_MAX) {
+		snprintf(why, why_len, "%s: includes nest too deep", path);
+		return -EINVAL;
+	}
 	ret = fgv_config_text_load(path, &text);
 	if (ret) {
 		snprintf(why, why_len, "%s: %s", path, strerror(-ret));

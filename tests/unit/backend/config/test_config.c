@@ -943,6 +943,9 @@ START_TEST(folders_are_not_included)
 						   : "list:3: a folder can't be included"),
 			      "%s", why);
 	}
+	write_file(list, "@include \"list\"\n@include \"list\"", 31);
+	ck_assert_int_eq(fgv_config_load(&config, main_file, why, sizeof(why)), -EINVAL);
+	ck_assert_msg(strstr(why, "list: includes nest too deep") != NULL, "%s", why);
 	unlink(main_file);
 	unlink(list);
 	rmdir(folder);

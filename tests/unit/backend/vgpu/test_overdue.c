@@ -210,7 +210,7 @@ START_TEST(not_where_it_could_not_run)
 }
 END_TEST
 
-/* Who sleeps wakes up in time to let it through, and not before. */
+/* A dispatcher that sleeps wakes up in time to let it through, and not before. */
 START_TEST(sleeps_until_it_may_go)
 {
 	uint64_t limit_ns = UINT64_MAX;
