@@ -205,6 +205,8 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.away_bytes = word(&entry->away_bytes),
 		.frozen = word(&entry->frozen),
 		.asks = word(&entry->asks),
+		.moved_in = word(&entry->moved_in),
+		.moved_out = word(&entry->moved_out),
 	};
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		now->stays_bytes[i] = word(&entry->stays_bytes[i]);
@@ -231,6 +233,8 @@ void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account)
 	sum->errors += account->errors;
 	sum->no_memory += account->no_memory;
 	sum->away_bytes += account->away_bytes;
+	sum->moved_in += account->moved_in;
+	sum->moved_out += account->moved_out;
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		sum->stays_bytes[i] += account->stays_bytes[i];
 }
@@ -260,6 +264,8 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->away_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->frozen, FGV_FROZEN_NOT, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->asks, FGV_ASKS_NOTHING, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->moved_in, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->moved_out, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		__atomic_store_n(&entry->stays_bytes[i], 0, __ATOMIC_RELAXED);
 }

@@ -280,7 +280,9 @@ struct fgv_account {
 	uint64_t frozen;	     /* enum fgv_frozen */
 	uint64_t stays_bytes[FGV_STAYS]; /* of memory_bytes, those that can't leave the device */
 	uint64_t asks;			 /* enum fgv_asks */
-	uint8_t reserved[FGV_PAGE_BYTES - (21 + FGV_STAYS) * sizeof(uint64_t)];
+	uint64_t moved_in;		 /* bytes of its memory that came back to the device */
+	uint64_t moved_out;		 /* ... and that left it */
+	uint8_t reserved[FGV_PAGE_BYTES - (23 + FGV_STAYS) * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

@@ -73,7 +73,7 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 	json_t *figures = json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
 		"s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I,"
-		" s:o}",
+		" s:I, s:I, s:o}",
 		"gpu_ns", integer(sched->gpu_ns), "grants", integer(sched->grants), "overruns",
 		integer(sched->overruns), "overrun_ns", integer(sched->overrun_ns), "stalls",
 		integer(stats->stalls), "sync_calls", integer(stats->sync_calls), "favoured",
@@ -87,7 +87,8 @@ static int add_figures(json_t *object, const struct fgv_account *account,
 		integer(account->doorbells_received), "bytes_in", integer(account->bytes_in),
 		"bytes_out", integer(account->bytes_out), "errors", integer(account->errors),
 		"no_memory", integer(account->no_memory), "memory_bytes",
-		integer(account->memory_bytes), "wait", wait_of(&sched->wait));
+		integer(account->memory_bytes), "moved_in", integer(account->moved_in), "moved_out",
+		integer(account->moved_out), "wait", wait_of(&sched->wait));
 
 	return figures ? json_object_update_new(object, figures) : -1;
 }

@@ -237,6 +237,7 @@ static const struct fgv_memory_piece *piece_at(struct fgv_freezer *freezer, uint
 static CUresult next_part(void *arg, struct fgv_haul_part *part)
 {
 	struct fgv_session *session = arg;
+	struct fgv_account *account = session->account;
 	struct fgv_freezer *freezer = &session->freezer;
 	uint64_t address, bytes;
 	const struct fgv_memory_piece *piece = piece_at(freezer, &address, &bytes);
@@ -255,6 +256,9 @@ static CUresult next_part(void *arg, struct fgv_haul_part *part)
 		.len = fgv_min_u64(bytes - freezer->at_bytes, FGV_HAUL_SLOT_BYTES),
 	};
 	freezer->at_bytes += part->len;
+	fgv_account_add(freezer->state == FGV_FREEZER_OUT ? &account->moved_out
+							  : &account->moved_in,
+			part->len);
 	return CUDA_SUCCESS;
 }
 
