@@ -107,7 +107,7 @@ static void look(struct place *at, uint64_t now_ns)
 		paging->active_ns = now_ns;
 	paging->used_ns = stats.sched.gpu_ns;
 	if (at->account.asks == FGV_ASKS_NOTHING)
-		paging->asks_ns = 0;
+		paging->asks_ns = paging->room_ns = 0;
 	else if (!paging->asks_ns)
 		paging->asks_ns = now_ns;
 	if (paging->is_out || !has_arrived(at))
@@ -252,6 +252,17 @@ static void choose(struct gpu *gpu)
 	}
 }
 
+/* What has no room has yet to find out that there is more now. */
+static void note_room(struct gpu *gpu)
+{
+	struct place at = {0};
+
+	while (next(gpu->sessions, gpu->device, &at)) {
+		at.part->paging.tries = at.account.tries;
+		at.part->paging.room_ns = gpu->now_ns;
+	}
+}
+
 /* How long those took that have gone out; one that takes for ever is ended. */
 static void judge_movers(struct gpu *gpu)
 {
@@ -267,6 +278,7 @@ static void judge_movers(struct gpu *gpu)
 		if (has_arrived(&at)) {
 			paging->out_ns = fgv_min_u64(passed_ns, OUT_NS_MAX);
 			paging->told_ns = 0;
+			note_room(gpu);
 		} else if (passed_ns > patience_ns) {
 			fgv_sessions_kill((struct fgv_sessions *)gpu->sessions, at.session->number,
 					  "its memory did not leave the GPU for others");
@@ -297,6 +309,18 @@ static void let_come(struct gpu *gpu)
 	paging->told_ns = gpu->now_ns;
 }
 
+/*
+ * Whether it has found no room since there was more. A try may have begun before that, so it takes
+ * two. One that does not try for so long is taken at its word.
+ */
+static bool has_tried(const struct gpu *gpu, const struct place *at)
+{
+	const struct fgv_paging *paging = &at->part->paging;
+
+	return !paging->room_ns || at->account.tries - paging->tries >= 2 ||
+	       gpu->now_ns - paging->room_ns >= TURN_NS;
+}
+
 static void serve(struct gpu *gpu)
 {
 	if (!gpu->first.part)
@@ -313,6 +337,8 @@ static void serve(struct gpu *gpu)
 		let_come(gpu);
 		return;
 	}
+	if (!has_tried(gpu, &gpu->first))
+		return;
 	choose(gpu);
 	if (gpu->victim.part) {
 		tell(&gpu->victim, true, gpu->now_ns);

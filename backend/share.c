@@ -205,6 +205,7 @@ void fgv_share_account(const struct fgv_share *share, unsigned account, struct f
 		.away_bytes = word(&entry->away_bytes),
 		.frozen = word(&entry->frozen),
 		.asks = word(&entry->asks),
+		.tries = word(&entry->tries),
 		.moved_in = word(&entry->moved_in),
 		.moved_out = word(&entry->moved_out),
 	};
@@ -264,6 +265,7 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->away_bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->frozen, FGV_FROZEN_NOT, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->asks, FGV_ASKS_NOTHING, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->tries, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->moved_in, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->moved_out, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FGV_STAYS; i++)

@@ -282,7 +282,8 @@ struct fgv_account {
 	uint64_t asks;			 /* enum fgv_asks */
 	uint64_t moved_in;		 /* bytes of its memory that came back to the device */
 	uint64_t moved_out;		 /* ... and that left it */
-	uint8_t reserved[FGV_PAGE_BYTES - (23 + FGV_STAYS) * sizeof(uint64_t)];
+	uint64_t tries;			 /* times that there was no room for what it asks for */
+	uint8_t reserved[FGV_PAGE_BYTES - (24 + FGV_STAYS) * sizeof(uint64_t)];
 };
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 

@@ -40,7 +40,16 @@ bool fgv_freezer_may_wait(const struct fgv_session *session)
 
 void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks)
 {
+	if (asks == FGV_ASKS_ROOM)
+		fgv_account_add(&session->account->tries, 1);
 	__atomic_store_n(&session->account->asks, asks, __ATOMIC_RELEASE);
+}
+
+/* There is no room yet: it is tried again. */
+static void ask_for_room(struct fgv_session *session)
+{
+	fgv_freezer_ask(session, FGV_ASKS_ROOM);
+	session->freezer.retry_ns = fgv_now_ns() + RETRY_NS;
 }
 
 static bool asks(const struct fgv_session *session)
@@ -62,8 +71,7 @@ CUresult fgv_freezer_touch(struct fgv_session *session, uint64_t address, uint64
 	freezer->state = FGV_FREEZER_SHORT;
 	freezer->short_address = address;
 	freezer->short_bytes = bytes;
-	freezer->retry_ns = fgv_now_ns() + RETRY_NS;
-	fgv_freezer_ask(session, FGV_ASKS_ROOM);
+	ask_for_room(session);
 	return FGV_CLOSED;
 }
 
@@ -460,8 +468,7 @@ static int move_in(struct fgv_session *session)
 		return run_on(session, FGV_FROZEN_NOT);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY)
 		return give_up(session, status);
-	fgv_freezer_ask(session, FGV_ASKS_ROOM);
-	freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+	ask_for_room(session);
 	return 0;
 }
 
@@ -479,7 +486,7 @@ static int find_room(struct fgv_session *session)
 		return 0;
 	status = fgv_pieces_touch(&session->pieces, freezer->short_address, freezer->short_bytes);
 	if (status == CUDA_ERROR_OUT_OF_MEMORY && fgv_freezer_may_wait(session)) {
-		freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+		ask_for_room(session);
 		return 0;
 	}
 	freezer->gives_up = status == CUDA_ERROR_OUT_OF_MEMORY;

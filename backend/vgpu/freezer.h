@@ -64,7 +64,10 @@ CUresult fgv_freezer_touch(struct fgv_session *session, uint64_t address, uint64
 
 /* Whether others may make room for what the GPU has none for. */
 bool fgv_freezer_may_wait(const struct fgv_session *session);
-/* What the session waits for; on a GPU that is not over-committed nobody looks. */
+/*
+ * What the session waits for; on a GPU that is not over-committed nobody looks. FGV_ASKS_ROOM: after
+ * each try that found none.
+ */
 void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks);
 
 /* While requests are not taken: whether it wants to be told of the first that comes. */

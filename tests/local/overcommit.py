@@ -104,6 +104,29 @@ def neither_starves():
         daemon.expect_at_rest()
 
 
+def moved(daemon):
+    vms = daemon.report()["vms"]
+    return [sum(vm[key] for vm in vms) for key in ("moved_out", "moved_in")]
+
+
+def none_is_moved_in_vain():
+    """Of three that never pause one after the other comes in and has its turn: what has begun to come
+    in does not leave for another one that does."""
+    with backend(vms(3), top=TOP) as daemon:
+        programs = [start(daemon, f"vm{i}", MOST) for i in range(3)]
+        for each in programs:
+            expect_line(each, "ready\n")
+        before = moved(daemon)
+        for each in programs:
+            ask(each, 100000)
+        wait_until(lambda: moved(daemon)[0] >= before[0] + 10 * MOST, "memory that moves")
+        out, come = (after - was for after, was in zip(moved(daemon), before))
+        for each in programs:
+            kill(each)
+        expect(come <= 2 * out, f"{come} bytes came in, {out} went out")
+        daemon.expect_at_rest()
+
+
 def killed_in_the_middle():
     with backend(vms(3), top=TOP) as daemon:
         for pause_ms in (0, 3, 30, 100):
@@ -151,5 +174,5 @@ def refused():
         raise Failure(f"{top} was not refused")
 
 
-main(two_take_turns, three_take_turns, neither_starves, all_that_fits_stays,
+main(two_take_turns, three_take_turns, neither_starves, none_is_moved_in_vain, all_that_fits_stays,
      killed_in_the_middle, fails_alone, refused)
