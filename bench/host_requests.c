@@ -242,7 +242,9 @@ static void make_session(void)
 {
 	static const struct fgv_allowance allowance = {.memory_bytes = QUOTA};
 	static struct fgv_accounts accounts;
+	static struct fgv_console console = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+	session.console = &console;
 	session.allowance = &allowance;
 	session.accounts = &accounts;
 	session.account = &accounts.sessions[0];

@@ -156,6 +156,19 @@ class MadeUp(Pair):
         return self.figures[way.name].pop(0)
 
 
+def host_requests():
+    """What bench instructions counts of the host: each operation comes to its end."""
+    program = BUILD / "bench/host_requests"
+    usage = subprocess.run([program], text=True, capture_output=True, check=False)
+    operations = usage.stderr.partition("of:")[2].split()
+    expect(len(operations) > 5, f"operations: {usage.stderr}")
+    for operation in operations:
+        done = subprocess.run([program, operation, "64"], text=True, capture_output=True,
+                              check=False, timeout=PATIENCE_S)
+        expect(done.returncode == 0 and f"operation={operation} count=64" in done.stdout,
+               f"{operation}: status {done.returncode}: {done.stdout}{done.stderr}")
+
+
 def pairs():
     """Turns change their order, a ratio is of neighbours, and a target is met or not."""
     pair = MadeUp((1, 10, 4), (2, 10, 2))
@@ -185,4 +198,5 @@ def refusals():
                f"{options}: {done.stderr}")
 
 
-main(single_calls, start, workloads, cost, round_trips, table3, figure, chart, pairs, refusals)
+main(single_calls, start, workloads, cost, round_trips, table3, figure, chart, host_requests, pairs,
+     refusals)
