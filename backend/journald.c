@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 
-#define FIELDS_MAX 6
+#define FIELDS_MAX 8
 #define FIELD_LEN  1024
 
 struct entry {
@@ -52,6 +52,9 @@ static int send_entry(enum fgv_log_level level, const struct fgv_log_subject *su
 		add(&entry, "FAIRGV_GPU", subject->gpu);
 		if (subject->session)
 			add_number(&entry, "FAIRGV_SESSION", subject->session);
+		add(&entry, "SYSLOG_IDENTIFIER", subject->writer);
+		if (subject->writer_pid)
+			add_number(&entry, "SYSLOG_PID", (unsigned)subject->writer_pid);
 	}
 	return sd_journal_sendv(entry.fields, entry.count);
 }

@@ -14,6 +14,7 @@
 #include "backend/fds.h"
 #include "backend/spawn.h"
 #include "common/log.h"
+#include "common/util.h"
 
 /* Its order and its setup are there before it is. */
 static int send_orders(const struct fgv_keeper_line *line, int control_fd)
@@ -25,25 +26,49 @@ static int send_orders(const struct fgv_keeper_line *line, int control_fd)
 	return ret ? ret : fgv_fds_send(control_fd, setup, sizeof(*setup), &line->cgroup_fd, 1);
 }
 
-static int start(const struct fgv_keeper_line *line)
+static int start_with(const struct fgv_keeper_line *line, int log_fd)
 {
 	char *argv[] = {"fairgv-vgpu", NULL};
-	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
+	struct fgv_spawn_fd fds[] = {
+		{log_fd, STDOUT_FILENO},
+		{log_fd, STDERR_FILENO},
+		{.its = FGV_CONTROL_FD},
+	};
 	int pair[2];
 	int ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	control.ours = pair[1];
+	fds[2].ours = pair[1];
 	ret = send_orders(line, pair[0]);
 	if (!ret)
-		ret = fgv_spawn(line->vgpu_path, argv, &control, 1, false, &line->keeper->pid);
+		ret = fgv_spawn(line->vgpu_path, argv, fds, FGV_ARRAY_LEN(fds), false,
+				&line->keeper->pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
 	else
 		line->keeper->control_fd = pair[0];
 	return ret;
+}
+
+static int start(const struct fgv_keeper_line *line)
+{
+	struct fgv_keeper *keeper = line->keeper;
+	int log_fd;
+	int ret = fgv_relay_open(line->relays, keeper->lines, &keeper->relay, &log_fd);
+
+	if (ret)
+		return ret;
+	ret = start_with(line, log_fd);
+	close(log_fd);
+	if (ret) {
+		fgv_relay_close(keeper->relay);
+		return ret;
+	}
+	fgv_relay_started(keeper->relay, keeper->pid);
+	fgv_relay_about(keeper->relay, keeper->lines, FGV_LOG_VM(keeper->setup.vm));
+	return 0;
 }
 
 /* Where it does not get through, this session goes without. */
@@ -70,7 +95,7 @@ static void line_ready(struct fgv_watch *watch, uint32_t events)
 }
 
 int fgv_keeper_connect(struct fgv_keeper_line *line, struct fgv_keeper *keeper,
-		       const char *vgpu_path, int cgroup_fd, int loop)
+		       const char *vgpu_path, int cgroup_fd, struct fgv_relays *relays)
 {
 	int pair[2];
 	int ret = 0;
@@ -80,13 +105,13 @@ int fgv_keeper_connect(struct fgv_keeper_line *line, struct fgv_keeper *keeper,
 		.keeper = keeper,
 		.vgpu_path = vgpu_path,
 		.cgroup_fd = cgroup_fd,
-		.loop = loop,
+		.relays = relays,
 	};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	line->watch.fd = pair[0];
 	if (keeper->setup.bytes)
-		ret = fgv_loop_add(loop, &line->watch, EPOLLIN);
+		ret = fgv_loop_add(relays->loop, &line->watch, EPOLLIN);
 	if (!keeper->setup.bytes || ret) {
 		close(pair[0]);
 		line->watch.fd = -1;
@@ -101,7 +126,7 @@ void fgv_keeper_hang_up(struct fgv_keeper_line *line)
 {
 	if (line->watch.fd < 0)
 		return;
-	fgv_loop_remove(line->loop, &line->watch);
+	fgv_loop_remove(line->relays->loop, &line->watch);
 	close(line->watch.fd);
 	line->watch.fd = -1;
 }
@@ -113,6 +138,7 @@ void fgv_keeper_end(struct fgv_keeper *keeper)
 	close(keeper->control_fd);
 	kill(keeper->pid, SIGKILL);
 	waitpid(keeper->pid, NULL, 0);
+	fgv_relay_close(keeper->relay);
 	keeper->pid = 0;
 }
 
@@ -123,6 +149,7 @@ void fgv_keeper_reap(struct fgv_keeper *keeper)
 	if (!keeper->pid || waitpid(keeper->pid, &status, WNOHANG) != keeper->pid)
 		return;
 	close(keeper->control_fd);
+	fgv_relay_close(keeper->relay);
 	if (WIFSIGNALED(status))
 		fgv_warning_of(FGV_LOG_VM(keeper->setup.vm),
 			       "process %d, which kept its images, was killed by signal %d (%s)",

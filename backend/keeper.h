@@ -11,12 +11,15 @@
 
 #include <sys/types.h>
 #include "backend/loop.h"
+#include "backend/relay.h"
 #include "backend/shared.h"
 
 struct fgv_keeper {
 	struct fgv_keeper_setup setup; /* what it is told; no bytes: the VM keeps no images */
 	pid_t pid;		       /* 0: there is none */
 	int control_fd;		       /* where there is one; its end ends it */
+	struct fgv_relay *relay;       /* where there is one: of what it logs */
+	struct fgv_relay_limit *lines; /* the VM's */
 };
 
 /* The socket of one session that the keeper does not have yet. */
@@ -25,7 +28,7 @@ struct fgv_keeper_line {
 	struct fgv_keeper *keeper;
 	const char *vgpu_path;
 	int cgroup_fd;
-	int loop;
+	struct fgv_relays *relays;
 };
 
 /*
@@ -34,7 +37,7 @@ struct fgv_keeper_line {
  * @vgpu_path is the keeper's, and @cgroup_fd as FGV_SETUP_CGROUP; both stay.
  */
 int fgv_keeper_connect(struct fgv_keeper_line *line, struct fgv_keeper *keeper,
-		       const char *vgpu_path, int cgroup_fd, int loop);
+		       const char *vgpu_path, int cgroup_fd, struct fgv_relays *relays);
 void fgv_keeper_hang_up(struct fgv_keeper_line *line);
 
 /* Ends it: nothing of it is left in the VM's control group. */

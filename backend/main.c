@@ -36,6 +36,7 @@
 #include "backend/mps/keeper.h"
 #include "backend/mps/mps.h"
 #include "backend/options.h"
+#include "backend/relay.h"
 #include "backend/session.h"
 #include "backend/vms.h"
 #include "backend/warm.h"
@@ -64,6 +65,7 @@ static struct {
 	int loop;
 	struct fgv_watch signals;
 	struct fgv_watch lifetime;
+	struct fgv_relays relays;
 	struct fgv_warm warm;
 	struct fgv_sessions sessions;
 	struct fgv_journal journal;
@@ -223,6 +225,8 @@ static int start_loop(const struct fgv_backend_options *options)
 	ret = watch_lifetime(options->private_fd);
 	if (!ret)
 		ret = watch_vcpus();
+	if (!ret)
+		ret = fgv_relays_init(&backend.relays, backend.loop);
 	if (ret)
 		goto close_signals;
 	return 0;
@@ -235,6 +239,7 @@ close_loop:
 
 static void end_loop(void)
 {
+	fgv_relays_fini(&backend.relays);
 	close(backend.signals.fd);
 	close(backend.loop);
 }
@@ -398,7 +403,7 @@ static int start_service(const char *socket)
 {
 	char why[1024];
 	int ret = fgv_warm_init(&backend.warm, &backend.config, &backend.devices, &backend.mps,
-				backend.loop, why, sizeof(why));
+				&backend.relays, why, sizeof(why));
 
 	if (!ret)
 		ret = fgv_sessions_init(&backend.sessions, &backend.config, &backend.warm,

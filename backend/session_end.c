@@ -82,6 +82,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 		   struct fgv_account *last, struct fgv_gpusched_stats *use)
 {
 	fgv_session_unwatch_control(session);
+	fgv_relay_close(session->relay);
 	fgv_keeper_hang_up(&session->images);
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);

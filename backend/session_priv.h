@@ -54,12 +54,13 @@ struct fgv_session {
 	pid_t pid;
 	pid_t client_pid;
 	uint32_t guest_pid;
-	int control_fd; /* its end ends the process; -1: told already */
+	int control_fd;		 /* its end ends the process; -1: told already */
+	struct fgv_relay *relay; /* of what its process logs */
 	bool is_killed;
 	char killed_for[FGV_END_TEXT_MAX]; /* by the daemon, where no scheduler did it */
-	bool is_movable; /* its memory may leave the GPU */
-	bool is_frozen;	 /* and it has been told to have it leave */
-	uint64_t frozen_bytes; /* of the host's memory, for that */
+	bool is_movable;		   /* its memory may leave the GPU */
+	bool is_frozen;			   /* and it has been told to have it leave */
+	uint64_t frozen_bytes;		   /* of the host's memory, for that */
 	uint32_t number;
 	unsigned account;
 	uid_t uid;
@@ -69,6 +70,7 @@ struct fgv_session {
 	char program[FGV_NAME_MAX];
 	char vm_name[FGV_NAME_MAX]; /* the configuration's may be replaced */
 	char label[LABEL_LEN];
+	char process_label[LABEL_LEN];	/* of what its process logs */
 	struct fgv_log_subject subject; /* of its log lines, made of these three */
 };
 
@@ -80,8 +82,8 @@ void fgv_session_drop_connection(struct fgv_session *session);
 void fgv_sessions_look_at_connections(struct fgv_sessions *sessions, const struct fgv_vm *vm);
 
 /*
- * Its program has gone, or it was told to end. Nothing is charged for it in a moment: the VM's other
- * sessions may wait for that.
+ * Its program has gone, or it was told to end. Nothing is charged for it in a moment: the VM's
+ * other sessions may wait for that.
  */
 void fgv_session_mark_ending(struct fgv_session *session);
 

@@ -21,7 +21,7 @@
 #include "common/util.h"
 #include "shmring/park.h"
 
-/* Bytes of a file that a vGPU process writes, the log among them, beside soft device memory. */
+/* Bytes of a file that a vGPU process writes, beside soft device memory. */
 #define FILE_MAX (1ull << 30)
 
 /* Private memory of the process that is device memory of soft GPUs. */
@@ -166,12 +166,19 @@ static int hand_over_with(const struct fgv_sessions *sessions, struct fgv_sessio
 		[FGV_SETUP_CGROUP] = session->vm->cgroup_fd,
 		[FGV_SETUP_IMAGES] = images_fd,
 	};
+	struct fgv_warm_given given;
 	struct fgv_setup setup;
+	int ret;
 
 	fill_fds(session, 0, grants, window, fds);
 	fill_setup(sessions, session, &session->parts[0], window, &setup);
-	return fgv_warm_assign(sessions->warm, session->parts[0].share->number, &setup, fds,
-			       &session->pid, &session->control_fd);
+	ret = fgv_warm_assign(sessions->warm, session->parts[0].share->number, &setup, fds, &given);
+	if (ret)
+		return ret;
+	session->pid = given.pid;
+	session->control_fd = given.control_fd;
+	session->relay = given.relay;
+	return 0;
 }
 
 /* With a line to the keeper of its VM's images. */
@@ -181,7 +188,7 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 {
 	struct fgv_vm *vm = session->vm;
 	int fd = fgv_keeper_connect(&session->images, &vm->keeper, sessions->warm->vgpu_path,
-				    vm->cgroup_fd, sessions->loop);
+				    vm->cgroup_fd, sessions->warm->relays);
 	int ret;
 
 	if (fd < 0)
@@ -336,12 +343,24 @@ static void name_session(struct fgv_session *session)
 	snprintf(session->vm_name, sizeof(session->vm_name), "%s", session->vm->config->name);
 	snprintf(session->label, sizeof(session->label), "session %u: vm %s, program \"%s\"",
 		 session->number, session->vm_name, session->program);
+	snprintf(session->process_label, sizeof(session->process_label),
+		 "vm %s, program %s, session %u", session->vm_name, session->program,
+		 session->number);
 	session->subject = (struct fgv_log_subject){
 		.label = session->label,
 		.vm = session->vm_name,
 		.program = session->program,
 		.session = session->number,
 	};
+}
+
+/* Nothing that its process has written since it got its setup has been read by now. */
+static void hear_process(struct fgv_session *session)
+{
+	struct fgv_log_subject subject = session->subject;
+
+	subject.label = session->process_label;
+	fgv_relay_about(session->relay, &session->vm->lines, &subject);
 }
 
 static void log_start(struct fgv_session *session, const struct fgv_client *client)
@@ -414,6 +433,7 @@ static CUresult start_session(struct fgv_sessions *sessions, struct fgv_vm *vm,
 		fgv_journal_add(sessions->journal, session->pid);
 	fgv_session_watch_control(session);
 	log_start(session, client);
+	hear_process(session);
 	return CUDA_SUCCESS;
 }
 

@@ -41,6 +41,8 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 	if (ret)
 		return ret;
 	fill_keeper(&vm->keeper.setup, config);
+	vm->keeper.lines = &vm->lines;
+	vm->lines.vm = vm->keeper.setup.vm;
 	while (vm->share_count < count && !ret) {
 		unsigned number = config->devices.list[vm->share_count];
 
@@ -56,6 +58,7 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 void fgv_vm_fini(struct fgv_vm *vm)
 {
 	fini_shares(vm);
+	fgv_relay_limit_fini(&vm->lines);
 	fgv_config_free_vm(&vm->copy);
 }
 

@@ -12,6 +12,7 @@
 #include "backend/guard/peer.h"
 #include "backend/guard/rate.h"
 #include "backend/keeper.h"
+#include "backend/relay.h"
 #include "backend/share.h"
 #include "backend/sched/gpusched.h"
 
@@ -23,14 +24,15 @@ struct fgv_vm {
 	unsigned share_count;			      /* at least one */
 	int cgroup_fd;				      /* as of fgv_cgroups_open(); -1 until then */
 	struct fgv_rate_bucket starts;
-	struct fgv_keeper keeper;  /* of its modules' images */
-	struct fgv_vcpus vcpus;	   /* of its QEMU, if it has one */
-	pid_t qemu_pid;		   /* the QEMU that is connected; 0: none */
-	uint64_t taken;		   /* a bit for each account in use */
-	uint64_t frozen;	   /* of them, those that are to be frozen */
-	uint64_t ending;	   /* of them, those whose programs have gone */
-	struct fgv_account gone;   /* the sum over the sessions that have ended */
-	uint64_t started, refused; /* sessions */
+	struct fgv_relay_limit lines; /* of what its processes log */
+	struct fgv_keeper keeper;     /* of its modules' images */
+	struct fgv_vcpus vcpus;	      /* of its QEMU, if it has one */
+	pid_t qemu_pid;		      /* the QEMU that is connected; 0: none */
+	uint64_t taken;		      /* a bit for each account in use */
+	uint64_t frozen;	      /* of them, those that are to be frozen */
+	uint64_t ending;	      /* of them, those whose programs have gone */
+	struct fgv_account gone;      /* the sum over the sessions that have ended */
+	uint64_t started, refused;    /* sessions */
 	uint64_t failed; /* of those that started, those whose process failed or was killed */
 };
 

@@ -42,6 +42,7 @@ struct fgv_warm_process {
 	bool is_watched;
 	bool is_killed; /* for being late */
 	pid_t pid;
+	struct fgv_relay *relay;
 	uint64_t started_ns;
 	uint64_t deadline_ns; /* of its state; 0: none */
 };
@@ -63,6 +64,7 @@ static void unwatch(struct fgv_warm_process *process)
 static void forget(struct fgv_warm_process *process)
 {
 	LIST_REMOVE(process, link);
+	fgv_relay_close(process->relay);
 	process->warm->count--;
 	free(process);
 }
@@ -152,7 +154,7 @@ static int send_prepare(const struct fgv_warm *warm, unsigned number, int contro
  * vGPU's, and what the driver takes for the device, begins at a third of the address space. Where
  * that is forbidden other addresses are asked for when two meet, which may fail.
  */
-static int spawn_apart(const char *path, char *const argv[], const struct fgv_spawn_fd *control,
+static int spawn_apart(const char *path, char *const argv[], const struct fgv_spawn_fd fds[3],
 		       pid_t *pid)
 {
 #ifdef __SANITIZE_THREAD__ /* which has other plans for these addresses */
@@ -164,7 +166,7 @@ static int spawn_apart(const char *path, char *const argv[], const struct fgv_sp
 
 	if (before >= 0)
 		personality((unsigned)before | ADDR_COMPAT_LAYOUT);
-	ret = fgv_spawn(path, argv, control, 1, false, pid);
+	ret = fgv_spawn(path, argv, fds, 3, false, pid);
 	if (before >= 0)
 		personality((unsigned)before);
 	return ret;
@@ -175,19 +177,23 @@ static int spawn_apart(const char *path, char *const argv[], const struct fgv_sp
  * is no process to get rid of.
  */
 static int spawn_with(const struct fgv_warm *warm, unsigned device, const int seat[FGV_SEAT_FDS],
-		      pid_t *pid, int *control_fd)
+		      int log_fd, pid_t *pid, int *control_fd)
 {
 	char *argv[] = {"fairgv-vgpu", NULL};
-	struct fgv_spawn_fd control = {.its = FGV_CONTROL_FD};
+	struct fgv_spawn_fd fds[] = {
+		{log_fd, STDOUT_FILENO},
+		{log_fd, STDERR_FILENO},
+		{.its = FGV_CONTROL_FD},
+	};
 	int pair[2];
 	int ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	control.ours = pair[1];
+	fds[2].ours = pair[1];
 	ret = send_prepare(warm, device, pair[0], seat);
 	if (!ret)
-		ret = spawn_apart(warm->vgpu_path, argv, &control, pid);
+		ret = spawn_apart(warm->vgpu_path, argv, fds, pid);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
@@ -195,7 +201,8 @@ static int spawn_with(const struct fgv_warm *warm, unsigned device, const int se
 	return ret;
 }
 
-static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *control_fd)
+static int spawn(const struct fgv_warm *warm, unsigned device, int log_fd, pid_t *pid,
+		 int *control_fd)
 {
 	struct fgv_arbiter *arbiter = warm->devices->list[device].arbiter;
 	struct fgv_arbiter_seat *seat = NULL;
@@ -205,12 +212,33 @@ static int spawn(const struct fgv_warm *warm, unsigned device, pid_t *pid, int *
 
 	if (ret)
 		return ret;
-	ret = spawn_with(warm, device, fds, pid, control_fd);
+	ret = spawn_with(warm, device, fds, log_fd, pid, control_fd);
 	if (seat && ret)
 		fgv_arbiter_detach(seat);
 	else if (seat)
 		fgv_arbiter_started(seat, *pid);
 	return ret;
+}
+
+/* With a relay for what it logs before it serves anyone. */
+static int spawn_heard(struct fgv_warm_process *process)
+{
+	struct fgv_warm *warm = process->warm;
+	const struct fgv_log_subject subject = {.gpu = device_name(process)};
+	int log_fd;
+	int ret = fgv_relay_open(warm->relays, &warm->lines, &process->relay, &log_fd);
+
+	if (ret)
+		return ret;
+	ret = spawn(warm, process->device, log_fd, &process->pid, &process->watch.fd);
+	close(log_fd);
+	if (ret) {
+		fgv_relay_close(process->relay);
+		return ret;
+	}
+	fgv_relay_started(process->relay, process->pid);
+	fgv_relay_about(process->relay, &warm->lines, &subject);
+	return 0;
 }
 
 /* A process that is opening its GPU, on the list; not counted in the plan. */
@@ -226,7 +254,7 @@ static int start(struct fgv_warm *warm, unsigned device, struct fgv_warm_process
 	process->watch.ready = process_ready;
 	process->started_ns = fgv_now_ns();
 	process->deadline_ns = process->started_ns + OPENING_MAX_NS;
-	ret = spawn(warm, device, &process->pid, &process->watch.fd);
+	ret = spawn_heard(process);
 	if (ret) {
 		free(process);
 		return ret;
@@ -255,21 +283,24 @@ static struct fgv_warm_process *find(const struct fgv_warm *warm, unsigned devic
 	return opening;
 }
 
-static void give(struct fgv_warm_process *process, pid_t *pid, int *control_fd)
+static void give(struct fgv_warm_process *process, struct fgv_warm_given *given)
 {
 	unwatch(process);
-	*pid = process->pid;
-	*control_fd = process->watch.fd;
+	*given = (struct fgv_warm_given){process->pid, process->watch.fd, process->relay};
+	process->relay = NULL;
 	forget(process);
 }
 
 /* 1: to a process that has ended unnoticed, whose death will be noticed yet. */
 static int assign_kept(struct fgv_warm_process *process, const struct fgv_setup *setup,
-		       const int *fds, pid_t *pid, int *control_fd)
+		       const int *fds, struct fgv_warm_given *given)
 {
 	struct fgv_warm_plan *plan = &process->warm->plans[process->device];
-	int ret = fgv_fds_send(process->watch.fd, setup, sizeof(*setup), fds, FGV_SETUP_FDS);
+	int ret;
 
+	/* What it has logged by now is about no session. */
+	fgv_relay_drain(process->relay);
+	ret = fgv_fds_send(process->watch.fd, setup, sizeof(*setup), fds, FGV_SETUP_FDS);
 	if (ret == -EPIPE || ret == -ECONNRESET) {
 		fail(process, "has ended");
 		return 1;
@@ -277,12 +308,12 @@ static int assign_kept(struct fgv_warm_process *process, const struct fgv_setup 
 	if (ret)
 		return ret;
 	fgv_warm_plan_taken(plan, process->state == READY);
-	give(process, pid, control_fd);
+	give(process, given);
 	return 0;
 }
 
 static int assign_new(struct fgv_warm *warm, unsigned device, const struct fgv_setup *setup,
-		      const int *fds, pid_t *pid, int *control_fd)
+		      const int *fds, struct fgv_warm_given *given)
 {
 	struct fgv_warm_process *process;
 	int ret = start(warm, device, &process);
@@ -293,20 +324,20 @@ static int assign_new(struct fgv_warm *warm, unsigned device, const struct fgv_s
 	if (ret)
 		end(process);
 	else
-		give(process, pid, control_fd);
+		give(process, given);
 	return ret;
 }
 
 int fgv_warm_assign(struct fgv_warm *warm, unsigned device, const struct fgv_setup *setup,
-		    const int fds[FGV_SETUP_FDS], pid_t *pid, int *control_fd)
+		    const int fds[FGV_SETUP_FDS], struct fgv_warm_given *given)
 {
 	struct fgv_warm_process *process;
 	int ret = 1;
 
 	while (ret == 1 && (process = find(warm, device)))
-		ret = assign_kept(process, setup, fds, pid, control_fd);
+		ret = assign_kept(process, setup, fds, given);
 	if (ret == 1)
-		ret = assign_new(warm, device, setup, fds, pid, control_fd);
+		ret = assign_new(warm, device, setup, fds, given);
 	fgv_warm_plan_session(&warm->plans[device], fgv_now_ns());
 	return ret;
 }
@@ -396,12 +427,18 @@ static void plan_for(struct fgv_warm *warm, const struct fgv_config_vm *vm)
 }
 
 int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
-		  const struct fgv_devices *devices, const struct fgv_mps *mps, int loop, char *why,
-		  size_t why_len)
+		  const struct fgv_devices *devices, const struct fgv_mps *mps,
+		  struct fgv_relays *relays, char *why, size_t why_len)
 {
 	int ret;
 
-	*warm = (struct fgv_warm){.config = config, .devices = devices, .mps = mps, .loop = loop};
+	*warm = (struct fgv_warm){
+		.config = config,
+		.devices = devices,
+		.mps = mps,
+		.relays = relays,
+		.loop = relays->loop,
+	};
 	LIST_INIT(&warm->list);
 	for (size_t i = 0; i < FGV_GPU_DEVICES_MAX; i++)
 		fgv_warm_plan_init(&warm->plans[i], 0, fgv_now_ns());
@@ -556,4 +593,5 @@ void fgv_warm_fini(struct fgv_warm *warm)
 			     "process %d, kept ready for it, does not die", (int)process->pid);
 		forget(process);
 	}
+	fgv_relay_limit_fini(&warm->lines);
 }

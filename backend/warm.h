@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include "backend/config/config.h"
 #include "backend/devices.h"
+#include "backend/relay.h"
 #include "backend/shared.h"
 #include "backend/warm_plan.h"
 
@@ -25,6 +26,8 @@ struct fgv_warm {
 	const struct fgv_config *config;
 	const struct fgv_devices *devices;
 	const struct fgv_mps *mps;
+	struct fgv_relays *relays;
+	struct fgv_relay_limit lines; /* of those that serve no VM yet */
 	int loop;
 	bool ending;
 	char vgpu_path[PATH_MAX];
@@ -39,8 +42,8 @@ bool fgv_warm_is_ready(const struct fgv_warm *warm, unsigned device, pid_t pid);
 
 /* Finds the vGPU program; a negative errno and @why where there is none. Starts nothing. */
 int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
-		  const struct fgv_devices *devices, const struct fgv_mps *mps, int loop, char *why,
-		  size_t why_len);
+		  const struct fgv_devices *devices, const struct fgv_mps *mps,
+		  struct fgv_relays *relays, char *why, size_t why_len);
 
 /*
  * As many are kept from now on as the configuration says, for the devices that it uses: it has
@@ -48,13 +51,19 @@ int fgv_warm_init(struct fgv_warm *warm, const struct fgv_config *config,
  */
 void fgv_warm_configure(struct fgv_warm *warm);
 
+/* A process that is its session's. */
+struct fgv_warm_given {
+	pid_t pid;		 /* to be reaped */
+	int control_fd;		 /* its end ends the process */
+	struct fgv_relay *relay; /* of its lines, which are about nothing yet */
+};
+
 /*
  * Sends @setup with its descriptors to the process that is nearest to ready for @device, which
- * from now on is the session's: *@pid is to be reaped, the end of *@control_fd ends it. 0 or
- * a negative errno.
+ * from now on is the session's. 0 or a negative errno.
  */
 int fgv_warm_assign(struct fgv_warm *warm, unsigned device, const struct fgv_setup *setup,
-		    const int fds[FGV_SETUP_FDS], pid_t *pid, int *control_fd);
+		    const int fds[FGV_SETUP_FDS], struct fgv_warm_given *given);
 
 /*
  * Sends process @pid, which has got a setup on @control_fd, a further @part of its session, on

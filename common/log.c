@@ -1,11 +1,12 @@
 /*
- * The one place that writes log lines. State: the program's name, the level, the descriptor and the
- * sink, all set before threads start; and the subject.
+ * The one place that writes log lines. State: the program's name, the level, the form of lines, the
+ * descriptor and the sink, all set before threads start; and how many lines are lost.
  */
 #include "common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +16,19 @@
 #include <unistd.h>
 #include "common/util.h"
 
-/* Of a line without what begins it; the rest is cut off. */
-#define LINE_MAX_LEN 960
+enum form {
+	PLAIN,	 /* the name and the text */
+	TIMED,	 /* the time before these */
+	JOURNAL, /* the priority before these */
+	RELAYED, /* the priority and the text */
+};
 
 static struct {
 	char name[64];
 	enum fgv_log_level level;
+	enum form form;
 	int fd;
-	bool has_time, has_priority; /* at the beginning of each line */
-	const struct fgv_log_subject *subject;
+	unsigned lost; /* atomic: lines since the last one that was written */
 	fgv_log_sink *sink;
 } logger = {.name = "fairgv", .level = FGV_LOG_INFO, .fd = STDERR_FILENO};
 
@@ -55,9 +60,13 @@ static bool is_journal(int fd)
 
 void fgv_log_be_service(void)
 {
-	logger.has_priority = is_journal(logger.fd);
-	logger.has_time = !logger.has_priority;
+	logger.form = is_journal(logger.fd) ? JOURNAL : TIMED;
 	tzset();
+}
+
+void fgv_log_be_relayed(void)
+{
+	logger.form = RELAYED;
 }
 
 /* What goes before the name; its length. */
@@ -69,10 +78,10 @@ static size_t begin_line(enum fgv_log_level level, char *line, size_t len)
 	size_t used;
 
 	line[0] = '\0';
-	if (logger.has_priority)
-		return (size_t)snprintf(line, len, "<%d>", priorities[level]);
-	if (!logger.has_time)
+	if (logger.form == PLAIN)
 		return 0;
+	if (logger.form != TIMED)
+		return (size_t)snprintf(line, len, "<%d>", priorities[level]);
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	used = strftime(line, len, "%Y-%m-%d %H:%M:%S", &tm);
@@ -115,15 +124,9 @@ bool fgv_log_may(struct fgv_log_limit *limit, const char *what)
 	return true;
 }
 
-void fgv_log_set_subject(const struct fgv_log_subject *subject)
-{
-	/* Pairs with the load where a line is written: threads may be there. */
-	__atomic_store_n(&logger.subject, subject, __ATOMIC_RELEASE);
-}
-
 void fgv_log_set_sink(fgv_log_sink *sink)
 {
-	if (logger.has_priority)
+	if (logger.form == JOURNAL)
 		logger.sink = sink;
 }
 
@@ -138,36 +141,66 @@ static size_t add_label(const struct fgv_log_subject *subject, char *text, size_
 	return used < len ? used : len - 1;
 }
 
-static void write_line(enum fgv_log_level level, const char *text)
+/* The name, and the level's where it is not the usual one. */
+static size_t add_name(enum fgv_log_level level, const struct fgv_log_subject *subject, char *line,
+		       size_t len)
 {
-	char line[LINE_MAX_LEN + 128];
-	size_t len = begin_line(level, line, sizeof(line));
+	const char *name = subject && subject->writer ? subject->writer : logger.name;
 
-	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s: %s%s%s\n", logger.name,
+	if (logger.form == RELAYED)
+		return 0;
+	return (size_t)snprintf(line, len, "%s: %s%s", name,
 				level == FGV_LOG_INFO ? "" : level_names[level],
-				level == FGV_LOG_INFO ? "" : ": ", text);
-	while (write(logger.fd, line, len) < 0 && errno == EINTR)
-		continue;
+				level == FGV_LOG_INFO ? "" : ": ");
+}
+
+static size_t add_text(const char *text, unsigned lost, char *line, size_t len)
+{
+	if (lost)
+		return (size_t)snprintf(line, len, "%s (lines lost before it: %u)\n", text, lost);
+	return (size_t)snprintf(line, len, "%s\n", text);
+}
+
+static void write_line(enum fgv_log_level level, const struct fgv_log_subject *subject,
+		       const char *text)
+{
+	unsigned lost = __atomic_exchange_n(&logger.lost, 0, __ATOMIC_RELAXED);
+	char line[FGV_LOG_LINE_MAX + 160];
+	size_t len = begin_line(level, line, sizeof(line));
+	ssize_t written;
+
+	len += add_name(level, subject, line + len, sizeof(line) - len);
+	len += add_text(text, lost, line + len, sizeof(line) - len);
+	do
+		written = write(logger.fd, line, len);
+	while (written < 0 && errno == EINTR);
+	if (written < 0 && errno == EAGAIN)
+		__atomic_fetch_add(&logger.lost, lost + 1, __ATOMIC_RELAXED);
+}
+
+bool fgv_log_has_room(void)
+{
+	struct pollfd out = {.fd = logger.fd, .events = POLLOUT};
+
+	return logger.sink || poll(&out, 1, 0) > 0;
 }
 
 void fgv_log_of(enum fgv_log_level level, const struct fgv_log_subject *subject, const char *format,
 		...)
 {
 	int saved_errno = errno;
-	char text[LINE_MAX_LEN];
+	char text[FGV_LOG_LINE_MAX];
 	va_list args;
 	size_t len;
 
 	if (level > logger.level)
 		return;
-	if (!subject)
-		subject = __atomic_load_n(&logger.subject, __ATOMIC_ACQUIRE);
 	len = add_label(subject, text, sizeof(text));
 	va_start(args, format);
 	vsnprintf(text + len, sizeof(text) - len, format, args);
 	va_end(args);
 	fgv_log_flatten(text); /* some of it came from outside */
 	if (!logger.sink || logger.sink(level, subject, text) < 0)
-		write_line(level, text);
+		write_line(level, subject, text);
 	errno = saved_errno;
 }

@@ -2,7 +2,8 @@
  * Log lines to stderr: one line per event, "fairgv-backend: warning: text"; of a service with the
  * time before it, or for the journal its priority. A line may be about a VM, a session or a GPU:
  * then it begins with that, and a journal that takes fields gets them as such.
- * Any thread may log; a line is written with one write().
+ * Any thread may log; a line is written with one write(). Where standard error does not block and
+ * takes no more, lines are lost; the next one that is written says how many.
  *
  * fgv_log_init() is called once before the first line, by main(); a library
  * that is loaded into somebody else's program names itself the same way.
@@ -12,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum fgv_log_level { FGV_LOG_ERROR, FGV_LOG_WARNING, FGV_LOG_INFO, FGV_LOG_DEBUG };
 
@@ -31,26 +33,31 @@ void fgv_log_init(const char *name);
 void fgv_log_be_service(void);
 
 /*
+ * For a process whose standard error another one reads, which knows better what its lines are
+ * about (backend/relay.h): each is a priority and the text, "<4>text". After fgv_log_init().
+ */
+void fgv_log_be_relayed(void);
+
+/*
  * Has lines go where standard error leads now, whatever becomes of that. Before threads
  * start. The descriptor that they go to, or a negative errno.
  */
 int fgv_log_move(void);
 
-/* What a line is about. What there is not is NULL or 0. */
+/*
+ * What a line is about, and which process it comes from where that is another one. What there is
+ * not is NULL or 0.
+ */
 struct fgv_log_subject {
 	const char *label; /* begins the line; NULL: "vm", and its name */
 	const char *vm, *program, *gpu;
 	uint32_t session;
+	const char *writer; /* the program's name; NULL: this one */
+	pid_t writer_pid;
 };
 
 #define FGV_LOG_VM(name)  (&(const struct fgv_log_subject){.vm = (name)})
 #define FGV_LOG_GPU(name) (&(const struct fgv_log_subject){.label = (name), .gpu = (name)})
-
-/*
- * For a process that serves one session: all its lines are about that, but for those that name
- * something else. @subject stays.
- */
-void fgv_log_set_subject(const struct fgv_log_subject *subject);
 
 /*
  * Another place for the lines of a service, which takes them with their fields: @text is without
@@ -62,11 +69,17 @@ typedef int fgv_log_sink(enum fgv_log_level level, const struct fgv_log_subject 
 /* After fgv_log_be_service(); without effect where standard error does not lead to the journal. */
 void fgv_log_set_sink(fgv_log_sink *sink);
 
+/* Whether a line could be written now without waiting for whatever reads standard error. */
+bool fgv_log_has_room(void);
+
 /* @subject: or NULL. */
 void fgv_log_of(enum fgv_log_level level, const struct fgv_log_subject *subject, const char *format,
 		...) __attribute__((format(printf, 3, 4)));
 
 #define fgv_log(level, ...) fgv_log_of(level, NULL, __VA_ARGS__)
+
+/* Of a line without what begins it; the rest is cut off. */
+#define FGV_LOG_LINE_MAX 960
 
 /* Puts '?' for the control characters in @text, so that it is one line and no terminal obeys it. */
 void fgv_log_flatten(char *text);

@@ -173,22 +173,6 @@ static void show_title(const struct fgv_session *session)
 	setproctitle("%s", title);
 }
 
-/* All that this process logs from now on is about its session. */
-static void name_lines(struct fgv_session *session)
-{
-	const struct fgv_setup *setup = &session->setup;
-
-	snprintf(session->label, sizeof(session->label), "vm %s, program %s, session %u", setup->vm,
-		 setup->program, setup->session);
-	session->subject = (struct fgv_log_subject){
-		.label = session->label,
-		.vm = setup->vm,
-		.program = setup->program,
-		.session = setup->session,
-	};
-	fgv_log_set_subject(&session->subject);
-}
-
 /* Until the guest or the daemon goes, or some part of it is over: then all are. */
 static int run_all(struct fgv_session *session)
 {
@@ -204,7 +188,6 @@ static int serve(struct fgv_session *session, CUresult status)
 	struct fgv_device_info info;
 
 	show_title(session);
-	name_lines(session);
 	if (status == CUDA_SUCCESS)
 		status = advance(session, STAGES_OF_GPU, FGV_ARRAY_LEN(stages));
 	if (status != CUDA_SUCCESS) {
@@ -250,7 +233,7 @@ int main(int argc, char **argv)
 	setproctitle_init(argc, argv, environ);
 
 	fgv_log_init("fairgv-vgpu");
-	fgv_log_be_service();
+	fgv_log_be_relayed();
 	err = fgv_sandbox_begin();
 	if (err < 0) {
 		fgv_error("can't give up privileges: %s", strerror(-err));

@@ -100,8 +100,6 @@ struct fgv_session {
 	CUresult deferred;
 	uint32_t control_seq; /* up to which the socket has been read */
 	uint32_t is_over;     /* atomic: the guest or the daemon has gone */
-	char label[2 * FGV_NAME_MAX + 64];
-	struct fgv_log_subject subject; /* of all log lines */
 	char reason[256];     /* why the guest's session was ended, or could not begin */
 	void *params[FGV_PARAMS_MAX + 1]; /* a part of a grid has one more */
 	/* The message in hand; what fgv_dispatch() gets is followed by a NUL. */

@@ -21,6 +21,7 @@ RULES = (
     (r"pip install", LOOK, "wants a network"),
     (r"^sudo systemd-sysusers", LOOK, "changes this machine's users; tests/fresh/try does it"),
     (r"^sudo systemctl daemon-reload|systemctl restart libvirtd", LOOK, "wants systemd"),
+    (r"^journalctl ", LOOK, "wants systemd; tests/fresh/try looks at the journal of a guest"),
     (r"systemctl .*fairgv", SERVICE, "wants systemd: its unit's lines are run by hand"),
     # In a guest.
     (r"^(dkms|modprobe|insmod|rmmod|lspci|make -C /lib/modules)\b", LOOK, "wants a guest; check-vm has some"),

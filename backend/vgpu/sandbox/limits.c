@@ -21,8 +21,9 @@ void fgv_limits_begin(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	/* A log that is longer than its files may be is no reason to end. */
+	/* Neither files that are too long nor a daemon that reads no lines is a reason to end. */
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
 	if (fd < 0)
 		return;
 	/* May fail where it is higher already, which is as well. */

@@ -12,6 +12,7 @@
  *   deaf      does not answer lane messages
  *   liar      answers them wrongly
  *   babbler   says something more when all lanes are attached
+ *   shouter   writes a line into its log that names another VM, and then many
  *
  * Lanes may be attached. Each time that its doorbell rings it counts up the first word of the
  * arena, and rings the last lane's. The arena's second word is the session's number.
@@ -187,6 +188,19 @@ static void forge_grant(const int *fds)
 	fgv_doorbell_ring(fds[FGV_SETUP_SCHED_BELL]);
 }
 
+static void write_line(const char *line)
+{
+	if (write(STDERR_FILENO, line, strlen(line)) < 0)
+		return; /* nobody keeps up with it */
+}
+
+static void shout(void)
+{
+	write_line("<3>vm b: this is not so\nfairgv-backend: nor this\n");
+	for (unsigned i = 0; i < 10000; i++)
+		write_line("<4>more\n");
+}
+
 static void send_welcome(const struct fgv_setup *setup, const int *fds, const char *text)
 {
 	struct fgv_msg_welcome welcome = {
@@ -314,6 +328,8 @@ int main(void)
 		signal(SIGTERM, SIG_IGN);
 	if (!strcmp(setup.program, "greedy"))
 		take_grant(fds);
+	if (!strcmp(setup.program, "shouter"))
+		shout();
 	send_welcome(&setup, fds, text);
 	if (!strcmp(setup.program, "unable"))
 		return 4;

@@ -224,11 +224,11 @@ START_TEST(descriptors_with_the_hello)
 	guest_receive(fd, &answer);
 	ck_assert_uint_eq(answer.welcome.status, 0);
 	/*
-	 * Twelve more than before: the connection, the session's control socket and its line to the
-	 * keeper of images, the two bells of each engine's grant and of its seat at the soft GPU's
-	 * engine, and the folder of the program's threads.
+	 * Thirteen more than before: the connection, the session's control socket, the pipe of its
+	 * process's log lines, its line to the keeper of images, the two bells of each engine's
+	 * grant and of its seat at the soft GPU's engine, and the folder of the program's threads.
 	 */
-	AWAIT(daemon_descriptors(&server) == descriptors + 12);
+	AWAIT(daemon_descriptors(&server) == descriptors + 13);
 	guest_close(fd, &answer);
 }
 END_TEST

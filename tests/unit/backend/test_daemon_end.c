@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "backend/relay.h"
 #include "backend/shared.h"
 #include "tests/unit/backend/daemon_harness.h"
 
@@ -95,6 +96,27 @@ START_TEST(forged_grant)
 	close(fd);
 	daemon_await_log(&server, "program \"forger\": killed by signal 9 (Killed), as it took a "
 				  "grant that it was not given, after ");
+	daemon_stop(&server);
+}
+END_TEST
+
+/* It is about its own session, and no more than is a VM's. */
+START_TEST(what_a_process_logs)
+{
+	int fds[2];
+
+	daemon_start(&server, TWO_VMS_AND_NO_PATIENCE);
+	fds[0] = guest_open(&server, "a", "shouter", NULL);
+	fds[1] = guest_open(&server, "b", "p", NULL);
+	daemon_await_log(&server, " fairgv-vgpu: error: vm a, program shouter, session 1: vm b: "
+				  "this is not so");
+	daemon_await_log(&server, " fairgv-vgpu: warning: vm a, program shouter, session 1: "
+				  "fairgv-backend: nor this");
+	close(fds[0]);
+	daemon_await_log(&server, "session 1: vm a, program \"shouter\": ended with status 0");
+	ck_assert_uint_ge(daemon_count_log(&server, "session 1: more"), FGV_RELAY_BURST / 2);
+	ck_assert_uint_lt(daemon_count_log(&server, "session 1: more"), 10000);
+	close(fds[1]);
 	daemon_stop(&server);
 }
 END_TEST
@@ -230,6 +252,7 @@ int main(void)
 	tcase_add_test(tcase, killed_daemon);
 	tcase_add_test(tcase, hung_session);
 	tcase_add_test(tcase, forged_grant);
+	tcase_add_test(tcase, what_a_process_logs);
 	tcase_add_test(tcase, second_daemon_is_refused);
 	tcase_add_test(tcase, file_in_the_way);
 	tcase_add_test(tcase, bad_configuration);

@@ -65,6 +65,16 @@ static const struct fgv_log_subject session = {
 	.session = 3,
 };
 
+static const struct fgv_log_subject passed_on = {
+	.label = "vm a, program p, session 3",
+	.vm = "a",
+	.program = "p",
+	.gpu = "soft GPU 0",
+	.session = 3,
+	.writer = "fairgv-vgpu",
+	.writer_pid = 7,
+};
+
 START_TEST(fields)
 {
 	lead_stderr_to_a_file(true);
@@ -72,13 +82,17 @@ START_TEST(fields)
 	fgv_warning_of(FGV_LOG_VM("a"), "number %d", 1);
 	fgv_info_of(FGV_LOG_GPU("GPU 1"), "text");
 	fgv_info_of(&session, "ended");
+	fgv_error_of(&passed_on, "what it said");
 	fgv_debug("not at this level");
 	ck_assert_str_eq(entries,
 			 "MESSAGE=no subject|PRIORITY=3|\n"
 			 "MESSAGE=vm a: number 1|PRIORITY=4|FAIRGV_VM=a|\n"
 			 "MESSAGE=GPU 1: text|PRIORITY=6|FAIRGV_GPU=GPU 1|\n"
 			 "MESSAGE=session 3: vm a, program \"p\": ended|PRIORITY=6|FAIRGV_VM=a|"
-			 "FAIRGV_PROGRAM=p|FAIRGV_GPU=soft GPU 0|FAIRGV_SESSION=3|\n");
+			 "FAIRGV_PROGRAM=p|FAIRGV_GPU=soft GPU 0|FAIRGV_SESSION=3|\n"
+			 "MESSAGE=vm a, program p, session 3: what it said|PRIORITY=3|FAIRGV_VM=a|"
+			 "FAIRGV_PROGRAM=p|FAIRGV_GPU=soft GPU 0|FAIRGV_SESSION=3|"
+			 "SYSLOG_IDENTIFIER=fairgv-vgpu|SYSLOG_PID=7|\n");
 	ck_assert_str_eq(stderr_text(), ""); /* an event is logged once */
 }
 END_TEST

@@ -90,17 +90,61 @@ START_TEST(for_another_journal)
 }
 END_TEST
 
-/* A process of one session says so in all lines that name nothing else. */
 START_TEST(about_something)
 {
+	static const struct fgv_log_subject other = {
+		.label = "session 1", .vm = "a", .session = 1, .writer = "other", .writer_pid = 7};
+
 	fgv_log_init("name");
 	fgv_error_of(FGV_LOG_VM("b"), "one %d", 1);
 	fgv_error("two");
-	fgv_log_set_subject(&own);
-	fgv_warning("three");
+	fgv_warning_of(&other, "three");
 	fgv_info_of(FGV_LOG_GPU("GPU 0"), "four");
 	expect("^name: error: vm b: one 1\nname: error: two\n"
-	       "name: warning: vm a, session 1: three\nname: GPU 0: four\n$");
+	       "other: warning: session 1: three\nname: GPU 0: four\n$");
+}
+END_TEST
+
+/* Whoever passes them on puts the name and the time to them. */
+START_TEST(for_a_relay)
+{
+	fgv_log_init("name");
+	fgv_log_be_relayed();
+	say_all();
+	expect("^<3>one\n<4>two\n<6>three\n$");
+}
+END_TEST
+
+/* A pipe that is full, does not block and is read again. */
+START_TEST(full)
+{
+	char text[65536], *last;
+	int fds[2];
+	ssize_t len;
+
+	ck_assert_int_eq(pipe2(fds, O_NONBLOCK), 0);
+	ck_assert_int_ge(dup2(fds[1], STDERR_FILENO), 0);
+	fgv_log_init("name");
+	ck_assert(fgv_log_has_room());
+	while (fgv_log_has_room())
+		fgv_error("one");
+	fcntl(fds[1], F_SETPIPE_SZ, 4096); /* as far as the kernel allows */
+	while (write(fds[1], "rest\n", 5) > 0)
+		continue;
+	for (unsigned i = 0; i < 3; i++)
+		fgv_error("lost");
+	while ((len = read(fds[0], text, sizeof(text) - 1)) > 0) {
+		text[len] = '\0';
+		ck_assert_ptr_null(strstr(text, "lost"));
+	}
+	fgv_error("two");
+	fgv_error("three");
+	len = read(fds[0], text, sizeof(text) - 1);
+	ck_assert_int_gt(len, 0);
+	text[len] = '\0';
+	last = strstr(text, "two");
+	ck_assert_ptr_nonnull(last);
+	ck_assert_str_eq(last, "two (lines lost before it: 3)\nname: error: three\n");
 }
 END_TEST
 
@@ -153,6 +197,8 @@ int main(void)
 	tcase_add_test(tests, for_the_journal);
 	tcase_add_test(tests, for_another_journal);
 	tcase_add_test(tests, about_something);
+	tcase_add_test(tests, for_a_relay);
+	tcase_add_test(tests, full);
 	tcase_add_test(tests, long_line);
 	tcase_add_loop_test(tests, quiet, 0, 2);
 	tcase_add_test(tests, not_quiet);
