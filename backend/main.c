@@ -4,21 +4,18 @@
  * on no path that a GPU request takes.
  *
  * One event loop, and a thread for each GPU that schedules it (gpusched.h). This file holds
- * the daemon's state, starts its parts in order and ends them in reverse.
+ * the daemon's state, starts its parts in order and ends them in reverse; what comes before that is
+ * in startup.c and process.c.
  */
 #include <config.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -36,8 +33,10 @@
 #include "backend/mps/keeper.h"
 #include "backend/mps/mps.h"
 #include "backend/options.h"
+#include "backend/process.h"
 #include "backend/relay.h"
 #include "backend/session.h"
+#include "backend/startup.h"
 #include "backend/vms.h"
 #include "backend/warm.h"
 #include "common/log.h"
@@ -54,8 +53,6 @@
 
 /* The first use of the driver may take seconds for each GPU. */
 #define MPS_READY_MS 30000
-
-static const char builtin_config[] = "vms = ( { name = \"default\"; } );";
 
 static struct {
 	struct fgv_config config;
@@ -82,28 +79,6 @@ static struct {
 	struct fgv_mps mps;
 	uint64_t ending_ns; /* not 0: since when */
 } backend;
-
-/* What the starter left open stays here: no vGPU process inherits it. */
-static void seal_descriptors(void)
-{
-	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
-			exit(EXIT_FAILURE);
-	}
-	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
-}
-
-/* A VM takes some, each session a dozen; as many as the starter allows. */
-static void raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		fgv_debug("no more descriptors can be had: %s", strerror(errno));
-}
 
 static void begin_end(const char *why)
 {
@@ -263,87 +238,6 @@ static int start_cgroups(void)
 	return ret;
 }
 
-/* For later programs, which a private daemon does not have. */
-static void have_nothing_ready(void)
-{
-	backend.config.warm = 0;
-	for (size_t i = 0; i < backend.config.vm_count; i++)
-		backend.config.vms[i].images_bytes = 0;
-}
-
-/* Where settings are kept: beside a socket that was chosen for this run; NULL: they are not. */
-static const char *choose_settings(const struct fgv_backend_options *options, char *path, size_t len)
-{
-	if (options->private_fd >= 0)
-		return NULL;
-	if (!options->socket)
-		return backend.config.settings;
-	snprintf(path, len, "%s.settings", options->socket);
-	return path;
-}
-
-static int read_config(const struct fgv_backend_options *options, char *why, size_t why_len)
-{
-	char kept[PATH_MAX];
-	int ret;
-
-	if (options->config_path)
-		ret = fgv_config_load(&backend.config, options->config_path, why, why_len);
-	else
-		ret = fgv_config_parse(&backend.config, builtin_config, "built-in", why, why_len);
-	if (ret)
-		return ret;
-	ret = fgv_live_init(&backend.live, &backend.config,
-			    options->private_fd < 0 ? options->config_path : NULL,
-			    choose_settings(options, kept, sizeof(kept)), why, why_len);
-	if (ret)
-		fgv_config_fini(&backend.config);
-	return ret;
-}
-
-/* Reads the configuration and finds the devices. Its errors speak for themselves. */
-static int start_config(const struct fgv_backend_options *options)
-{
-	char why[1024], choice[512];
-	bool is_news;
-	int ret = read_config(options, why, sizeof(why));
-
-	if (ret) {
-		fgv_error("%s", why);
-		return ret;
-	}
-	ret = fgv_devices_init(&backend.devices, &backend.config, why, sizeof(why), choice,
-			       sizeof(choice));
-	if (!ret) {
-		ret = fgv_mps_check(&backend.config, &backend.devices, choice, why, sizeof(why));
-		if (ret)
-			fgv_devices_fini(&backend.devices);
-	}
-	if (ret) {
-		fgv_error("%s", why);
-		fgv_live_fini(&backend.live);
-		fgv_config_fini(&backend.config);
-		return ret;
-	}
-	/* To the program of a private daemon its library says so. */
-	is_news = fgv_devices_are_substitutes(&backend.devices) && options->private_fd < 0;
-	/* It has one program, which begins at once. */
-	if (options->private_fd >= 0)
-		have_nothing_ready();
-	if (options->check)
-		printf("OK: VMs: %zu; %s\n", backend.config.vm_count, choice);
-	else
-		fgv_log(is_news ? FGV_LOG_WARNING : FGV_LOG_INFO, "%s", choice);
-	return 0;
-}
-
-static void end_config(void)
-{
-	fgv_devices_fini(&backend.devices);
-	fgv_live_fini(&backend.live);
-	fgv_config_fini(&backend.config);
-}
-
 static int start_admin(char *why, size_t why_len)
 {
 	const struct fgv_admin_scope scope = {
@@ -354,8 +248,8 @@ static int start_admin(char *why, size_t why_len)
 		.live = &backend.live,
 	};
 
-	int ret = fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why,
-				 why_len);
+	int ret =
+		fgv_admin_init(&backend.admin, backend.loop, backend.control, &scope, why, why_len);
 
 	if (ret)
 		return ret;
@@ -374,8 +268,7 @@ static int open_guest(const struct fgv_config_vm *vm, char *why, size_t why_len)
 {
 	int ret = fgv_ivshmem_open(&backend.ivshmem, vm->ivshmem, vm->ivshmem_user, why, why_len);
 
-	return ret ? ret
-		   : fgv_qmp_open(&backend.qmp, vm->ivshmem, vm->ivshmem_user, why, why_len);
+	return ret ? ret : fgv_qmp_open(&backend.qmp, vm->ivshmem, vm->ivshmem_user, why, why_len);
 }
 
 static void settle_guests(void)
@@ -561,16 +454,6 @@ static void choose_control(const char *socket)
 		snprintf(backend.control, sizeof(backend.control), "%s", backend.config.control);
 }
 
-/* The program that started a private daemon may have been killed: its folder is removed here. */
-static void remove_folder(const char *socket)
-{
-	char *copy = strdup(socket);
-
-	if (copy)
-		rmdir(dirname(copy));
-	free(copy);
-}
-
 static int run(const struct fgv_backend_options *options)
 {
 	const char *socket = options->socket ? options->socket : backend.config.socket;
@@ -610,22 +493,12 @@ static int run(const struct fgv_backend_options *options)
 end_loop:
 	end_loop();
 	if (options->private_fd >= 0)
-		remove_folder(socket);
+		fgv_process_remove_folder(socket);
 end_vms:
 	end_vms();
 stop_devices:
 	fgv_devices_stop(&backend.devices);
 	return ret;
-}
-
-/*
- * Processes of this user can't write this one's memory, by /proc: where the daemon is not root,
- * the vGPU processes are of its user. Its children are of their own.
- */
-static void close_memory(void)
-{
-	if (!getenv("FAIRGV_DUMPABLE") && prctl(PR_SET_DUMPABLE, 0) < 0)
-		exit(EXIT_FAILURE);
 }
 
 static void begin_log(void)
@@ -637,9 +510,15 @@ static void begin_log(void)
 int main(int argc, char **argv)
 {
 	struct fgv_backend_options options;
+	const struct fgv_startup startup = {
+		.options = &options,
+		.config = &backend.config,
+		.live = &backend.live,
+		.devices = &backend.devices,
+	};
 	int ret;
 
-	close_memory();
+	fgv_process_close_memory();
 	if (fgv_mps_keeper_asked(argc, argv))
 		return fgv_mps_keeper_run(argv);
 	if (fgv_herald_asked(argc, argv))
@@ -652,15 +531,16 @@ int main(int argc, char **argv)
 	if (options.private_fd < 0 && !options.check)
 		begin_log();
 	else
-		unsetenv("NOTIFY_SOCKET"); /* of the service that started it, which this one is not */
-	seal_descriptors();
-	raise_descriptors();
-	ret = start_config(&options);
+		unsetenv("NOTIFY_SOCKET"); /* of the service that started it, which this one is not
+					    */
+	fgv_process_seal_descriptors();
+	fgv_process_raise_descriptors();
+	ret = fgv_startup(&startup);
 	if (ret)
 		return EXIT_FAILURE;
 	if (!options.check)
 		ret = run(&options);
-	end_config();
+	fgv_startup_undo(&startup);
 	if (ret)
 		return EXIT_FAILURE;
 	return options.private_fd >= 0 && !options.check && !backend.sessions.last_number
