@@ -1,4 +1,5 @@
-"""The emitter of the shapes: of what each operation's messages are made, for who makes some."""
+"""The emitter of the shapes: of what each operation's messages are made, for programs
+that make some."""
 
 from typing import List
 

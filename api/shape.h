@@ -1,6 +1,7 @@
 /*
- * Of what the messages of the operations are made, for those who make messages from nothing: the
- * fuzzers. The table is generated from gpu.api; it is no part of the daemon or of the libraries.
+ * Of what the messages of the operations are made, for programs that make messages from nothing:
+ * the fuzzers. The table is generated from gpu.api; it is no part of the daemon or of the
+ * libraries.
  */
 #ifndef FGV_API_SHAPE_H
 #define FGV_API_SHAPE_H

@@ -1,7 +1,7 @@
 /*
  * Ringing a doorbell (shmring/park.h) of a process that is not trusted. An eventfd's flags
  * belong to all who have it: the peer can make it blocking and fill its counter, and the
- * kernel has no write to it that does not block then. So a timer interrupts the one who
+ * kernel has no write to it that does not block then. So a timer interrupts the thread that
  * rings.
  *
  * Threads: a struct fgv_bell serves the thread that called fgv_bell_init().

@@ -527,7 +527,7 @@ int main(int argc, char **argv)
 	fgv_mps_hide();
 	signal(SIGCHLD, SIG_DFL); /* where it is inherited as ignored, nothing can be waited for */
 	fgv_backend_options_parse(argc, argv, &options);
-	/* What else it says is for the one who waits for it at a terminal. */
+	/* What else it says is for somebody at a terminal, waiting for it. */
 	if (options.private_fd < 0 && !options.check)
 		begin_log();
 	else

@@ -2,7 +2,7 @@
  * The sessions: one fairgv-vgpu process (warm.h) for each guest program. Hands it what it
  * needs, and clears away behind it however it ends.
  *
- * A session's window is made here, or by who starts it, and never read by the daemon: what
+ * A session's window is made here, or by whatever starts it, and never read by the daemon: what
  * a guest writes can hurt its own vGPU process only.
  *
  * Threads: the daemon's main one.

@@ -131,7 +131,7 @@ static long ioctl_lane(struct fairgv_file *file, const struct fairgv_lane __user
 	if (lane.lane >= window->lanes)
 		return -EINVAL;
 	err = fairgv_bell_add(window, lane.lane, lane.eventfd);
-	/* Added first: who ends it now signals this one too. */
+	/* Added first: whatever ends it now signals this one too. */
 	return err ? err : fairgv_slot_check(window);
 }
 

@@ -5,7 +5,7 @@
  * A device lives until it is removed and its last file is closed. In between, after the
  * removal, files are open that lead nowhere: whatever touches the hardware or the region
  * does so between fairgv_device_enter() and fairgv_device_leave(), and the removal waits
- * for those who are inside.
+ * for the threads that are inside.
  *
  * The host is trusted, but what is in the region may be left over from one that has
  * ended: every shared field is read once, and checked before it is used.

@@ -23,7 +23,7 @@ struct fgv_qmp_server;
 
 struct fgv_qmp {
 	int loop;
-	bool asks; /* else who connects is left at once */
+	bool asks; /* else a QEMU that connects is left at once */
 	const struct fgv_vms *vms;
 	LIST_HEAD(, fgv_qmp_server) servers; /* one for each VM with key ivshmem */
 };

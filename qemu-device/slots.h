@@ -79,7 +79,7 @@ int fgv_slots_init(struct fgv_slots *slots, const struct fgv_slots_scope *scope)
 
 /*
  * Ends the sessions, leaves the region, and tells the guest; the processes are reaped later, by
- * who else does.
+ * whatever else does.
  */
 void fgv_slots_fini(struct fgv_slots *slots);
 

@@ -97,7 +97,7 @@ struct fgv_policy {
 	const char *name;
 
 	/*
-	 * What the policy expects of those who drive it, the core and the vGPU processes. By
+	 * What the policy expects of what drives it, the core and the vGPU processes. By
 	 * default (all zero) a grant means: the slice is GPU time, measured; giving back means
 	 * drained; a holder with nothing to do gives back.
 	 *

@@ -1,6 +1,6 @@
 /*
- * The scheduler of one GPU: who holds the grant, the right to put work on it. A pure
- * library: no clock, no thread, no I/O. The driver (the daemon with the real clock,
+ * The scheduler of one GPU: it decides which session holds the grant, the right to put work on it.
+ * A pure library: no clock, no thread, no I/O. The driver (the daemon with the real clock,
  * fairgv-sim with a virtual one, a test with any) reports events, with the time of each, and
  * then asks for decisions until there are none:
  *

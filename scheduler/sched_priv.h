@@ -157,7 +157,7 @@ void fgv_sched_watch_reset(struct fgv_sched *sched, uint64_t now_ns);
 /* When it wants to look next, or FGV_SCHED_NEVER. */
 uint64_t fgv_sched_watch_ns(const struct fgv_sched *sched);
 
-/* Is it time to look, and is somebody starved who was not reported yet? */
+/* Is it time to look, and is a session starved that was not reported yet? */
 bool fgv_sched_watch_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d);
 
 #endif

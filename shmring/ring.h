@@ -112,7 +112,7 @@ static inline void fgv_ring_release(struct fgv_ring *ring)
 	ring->position++;
 }
 
-/* The same, for who then looks whether the producer is parked for room. */
+/* The same, for a consumer that then looks whether the producer is parked for room. */
 static inline void fgv_ring_release_ordered(struct fgv_ring *ring)
 {
 	struct fgv_slot *slot = &ring->slots[ring->position & (ring->size - 1)];

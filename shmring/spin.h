@@ -38,7 +38,7 @@ static inline struct fgv_spin fgv_spin_start(void)
 /* The time to spin. */
 uint64_t fgv_spin_time_ns(void);
 
-/* Whether there are processors to spare: one who spins keeps nobody from running. */
+/* Whether there are processors to spare: a thread that spins keeps no other from running. */
 bool fgv_spin_is_cheap(void);
 
 /* Pauses for a moment; false once the time to spin is over. */
@@ -49,7 +49,7 @@ uint64_t fgv_spin_since_ns(const struct fgv_spin *spin);
 
 /*
  * After fgv_spin_again() has said false: whether to go on with it, for up to a hundred times
- * as long where there are processors to spare. For who knows that what is waited for is
+ * as long where there are processors to spare. For a thread that knows that what it waits for is
  * under way:
  *
  *	while (fgv_spin_again(&spin) || (under_way() && fgv_spin_longer(&spin)))

@@ -222,7 +222,7 @@ struct barrier {
 };
 
 struct block {
-	/* Set by who runs it, once per launch. */
+	/* Set once per launch, by whatever runs the block. */
 	uint32_t nctaid[3];
 	uint32_t ntid[3];
 	uint32_t threads;

@@ -296,8 +296,8 @@ CUresult softgpu_copy_box(struct softgpu *gpu, const CUDA_MEMCPY3D *box, int kee
 
 /*
  * A descriptor that becomes readable (an eventfd) when some command completes
- * after softgpu_arm(). A waiter arms, queries once more, and sleeps on it; who
- * does not sleep pays nothing.
+ * after softgpu_arm(). A waiter arms, queries once more, and sleeps on it; one
+ * that does not sleep pays nothing.
  */
 int softgpu_completion_fd(const struct softgpu *gpu);
 void softgpu_arm(struct softgpu *gpu);

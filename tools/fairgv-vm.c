@@ -1,6 +1,6 @@
 /*
  * fairgv-vm: runs QEMU with the device through which a guest gets its VM's share of the GPU,
- * or shows the arguments that do it, for those who start QEMU by other means.
+ * or shows the arguments that do it, where QEMU is started by other means.
  *
  * Exit status: QEMU's; 127 where that was not found, 126 where it can't be executed, 125 for
  * what is wrong here.

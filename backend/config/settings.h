@@ -1,7 +1,7 @@
 /*
  * Settings: values of VMs that "fairgvctl set" has put in the place of the configuration's. Each
- *holds as long as the configuration says what it said then: who edits the file has the last word.
- *Those that are kept are in a file of their own, which is written anew with each change:
+ * holds as long as the configuration says what it said then: an edit of the file has the last word.
+ * Those that are kept are in a file of their own, which is written anew with each change:
  *
  *	settings = ( { vm = "vm1"; key = "weight"; value = "3"; was = "1"; } );
  *

@@ -1,6 +1,6 @@
 /*
  * The file of settings that are kept; see settings.h. It is written beside its place and moved
- * there, so that who reads it finds the old one or the new one, whole.
+ * there, so that a reader finds the old one or the new one, whole.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * The users that VMs' processes run as, one each (key "uids"), who must not be anybody else.
+ * The users that VMs' processes run as, one each (key "uids"), which must be nobody else's.
  *
  * Threads: none.
  */

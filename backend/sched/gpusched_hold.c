@@ -209,7 +209,7 @@ static uint64_t due_ns(const struct fgv_gpusched_session *session)
 	return session->loose_ns + SETTLE_SLICES * session->vgpu->gpusched->config.params.slice_ns;
 }
 
-/* Whether the GPU is for somebody else than those who have no grant, or for nobody. */
+/* Whether the GPU is for sessions other than those without a grant, or for none. */
 static bool is_taken(const struct fgv_gpusched *gpusched)
 {
 	struct fgv_sched_load load;

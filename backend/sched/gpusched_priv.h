@@ -97,7 +97,7 @@ struct fgv_gpusched_session {
 };
 
 /*
- * Looks at those who have rung and at the holders, decides, and carries that out. Returns
+ * Looks at the sessions that have rung and at the holders, decides, and carries that out. Returns
  * when to look again even if no bell rings (fgv_now_ns()), or FGV_SCHED_NEVER. *@close: a
  * grant is about to come back, so keep looking. The lock is held, as for all below.
  */

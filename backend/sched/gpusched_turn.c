@@ -370,7 +370,7 @@ static bool is_due(const struct fgv_gpusched_session *session)
 	       session->vgpu->gpusched->waited_since_ns;
 }
 
-/* Ends who hangs. Returns when to look again. */
+/* Ends sessions that hang. Returns when to look again. */
 static uint64_t end_hung(struct fgv_gpusched *gpusched, uint64_t now_ns)
 {
 	uint64_t hang_ns = gpusched->config.hang_ns, next_ns = FGV_SCHED_NEVER, end_ns;

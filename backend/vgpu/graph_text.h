@@ -24,7 +24,7 @@ struct fgv_graph_kept {
 	struct fgv_object *needs[2];
 	uint32_t kind; /* as cost.h has it */
 	uint64_t amount;
-	uint64_t begins_ns, ends_ns; /* by who predicts */
+	uint64_t begins_ns, ends_ns; /* as predicted */
 	uint32_t depth;		     /* of bodies that it is in */
 };
 

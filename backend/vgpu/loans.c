@@ -61,7 +61,7 @@ static void end(struct fgv_session *session, struct fgv_loan *lent)
 	session->loans.count--;
 }
 
-/* What has failed is over, too; who synchronizes next is told why. */
+/* What has failed is over, too; the next call that synchronizes is told why. */
 int fgv_loans_look(struct fgv_session *session)
 {
 	const struct fgv_gpu_ops *ops = session->gpu->ops;

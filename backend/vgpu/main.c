@@ -28,7 +28,7 @@
 #include "common/util.h"
 #include "shmring/spin.h"
 
-/* Too large for a stack; main()'s alone, who hands it to whoever needs it. */
+/* Too large for a stack; only main() names it, and hands it on. */
 static struct fgv_session session_storage;
 
 static CUresult console_init(struct fgv_session *session)

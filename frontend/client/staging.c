@@ -18,7 +18,7 @@
 #define CHUNK_MIN  (256u * 1024)
 #define CHUNKS_MIN 4
 
-/* Of the chunks, for those who have none. */
+/* Of the chunks, for threads that have none. */
 #define LAST_PART 4
 
 /* Between two looks at what the host has. */

@@ -30,8 +30,8 @@ struct fgv_chunk {
 uint64_t fgv_staging_chunk_len(const struct fgv_client *client);
 
 /*
- * If there is none to be had: false, or, for who @holds_none, once one is given back; false then
- * only if the session has ended.
+ * If there is none to be had: false, or, for a thread that @holds_none, once one is given back;
+ * false then only if the session has ended.
  */
 bool fgv_staging_get(struct fgv_lane *lane, bool holds_none, struct fgv_chunk *chunk);
 void fgv_staging_put(const struct fgv_chunk *chunk);

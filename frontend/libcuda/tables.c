@@ -36,7 +36,7 @@ static const struct {
 #undef TABLE
 };
 
-/* One line of the statistics: a table, and who asked for it. */
+/* One line of the statistics: a table, and the program that asked for it. */
 struct unknown {
 	struct fgv_unsupported counted;
 	struct unknown *next;

@@ -1,5 +1,5 @@
 /*
- * The parts of a device and who may touch them. The dispatcher (the thread that calls
+ * The parts of a device, and the threads that may touch them. The dispatcher (the thread that calls
  * softgpu.h) submits to queues: one for copying in, one for copying out, several for computing. A
  * thread of each queue takes its commands in order. That of a queue for computing is called an
  * executor: it runs the blocks of its kernel on one multiprocessor, and workers help it on others

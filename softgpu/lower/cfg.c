@@ -2,7 +2,7 @@
  * Where the sides of a branch meet: its block's immediate post-dominator (dominators.h, on the
  * reversed graph). Paths that end in trap, in a function's exit or in an endless loop do not
  * count: their lanes are gone, or never come. Nor do, where there is another way, branches straight
- * to a kernel's end: who returns early is not waited for. Then the drafts become the
+ * to a kernel's end: lanes that return early are not waited for. Then the drafts become the
  * code's instructions.
  */
 #include "softgpu/lower/lower.h"

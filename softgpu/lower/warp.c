@@ -25,7 +25,7 @@ static void emit(struct lower *l, const char *key, uint32_t d, const uint32_t *s
 	in->o[5] = members;
 }
 
-/* vote.sync.mode.type d, {!}a, members; without .sync the members are those who run. */
+/* vote.sync.mode.type d, {!}a, members; without .sync the members are the lanes that run. */
 void fgv_lower_vote(struct lower *l, const struct ptx_insn *insn)
 {
 	static const char *const modes[] = {"all", "any", "uni", "ballot"};

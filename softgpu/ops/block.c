@@ -33,7 +33,7 @@ const struct insn *fgv_softgpu_store_later(struct warp *w, const struct insn *st
 	return NULL;
 }
 
-/* Everybody has come: those who sleep here go on, and the next round begins. */
+/* All warps have come: those that sleep here go on, and the next round begins. */
 static void release(struct block *block, unsigned id)
 {
 	struct barrier *b = &block->barriers[id];
@@ -174,8 +174,8 @@ void fgv_softgpu_block_start(struct block *block, const struct code *code)
 }
 
 /*
- * One turn of a warp; false: it can do nothing. Where nobody in it runs, what the others wait
- * for may be those who wait for them at joins.
+ * One turn of a warp; false: it can do nothing. Where none of its lanes runs, the other warps may
+ * wait for lanes of it that wait at joins.
  */
 static bool run_warp(struct warp *w)
 {

@@ -186,7 +186,7 @@ def clients_are_bounded():
         # All places are taken by clients that never ask: others are served when their time is over.
         slow = [Dripping(server) for _ in range(4)]
         silent = [raw(server) for _ in range(CLIENTS_MAX)]
-        expect(server.get("/metrics"), "those who wait")
+        expect(server.get("/metrics"), "clients that wait")
         for connection in silent:
             expect(not rest_of(connection), "an answer to nothing")
         for client in slow:

@@ -32,7 +32,7 @@ def receive(control):
 
 
 def map_all(fds, to_read_only=0):
-    """Those that are memory, mapped; and their inode numbers, the same for all who have them. So many
+    """Those that are memory, mapped; and their inode numbers, the same in all that have them. So many
     can only be read: the VM's quota, and the accounts of its other sessions.
     """
     maps, inodes, refused = [], [], 0

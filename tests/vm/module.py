@@ -220,8 +220,8 @@ def unbind_under_programs(setting):
                  "poll=HUP bell=rung write=ENODEV lane=ENODEV open=ENODEV counts=ENODEV "
                  "first=16843009", "what is left")
     expect_equal(waiting.wait(), 0, "status")
-    expect_equal(waiting.output().strip(), "open=ENODEV", "who waited")
-    expect(not scribbler.ended(), "who only touches its memory goes on")
+    expect_equal(waiting.output().strip(), "open=ENODEV", "the one that waited")
+    expect(not scribbler.ended(), "one that only touches its memory goes on")
     setting.expect_at_rest()
     setting.host.answer = fake_host.READY
     windows = [bytes(setting.host.memory[at:at + 4096])

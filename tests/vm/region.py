@@ -135,7 +135,7 @@ def mapping_is_judged(guest, slow):
 # --- The module comes and goes -------------------------------------------------------
 
 def device_comes_and_goes(guest, daemon):
-    """Under programs at work, who are told each time; its counts begin anew."""
+    """Under programs at work, which are told each time; its counts begin anew."""
     device = guest.expect(f"basename {DRIVER}/0000*").strip()
     for _ in range(3):
         jobs = [start_busy(guest, daemon), guest.start("fairgv-region --calls 10000000")]

@@ -131,7 +131,7 @@ static void forget_report(struct fgv_http *http)
 	http->made_of = 0;
 }
 
-/* One copy of each form for all who get it; slow ones keep that of an older report. */
+/* One copy of each form for all clients; slow ones keep that of an older report. */
 static struct MHD_Response *response_of(struct fgv_http *http, enum fgv_feed_form form)
 {
 	struct fgv_feed *feed = http->feed;

@@ -14,7 +14,7 @@
 #include <linux/filter.h>
 #include <stdbool.h>
 
-/* Which lists; and who decides about the rest. */
+/* Which lists; and what becomes of the rest. */
 struct fgv_filter_terms {
 	bool cuda;   /* also what NVIDIA's driver needs */
 	bool listen; /* the holder of the listener answers, rather than the kernel */

@@ -1,5 +1,5 @@
 /*
- * A list of memory, each with who owns it and whether it is allocated now.
+ * A list of memory, each with its owner and whether it is allocated now.
  *
  * Lock: state.mutex guards all of it. It may be taken while captures are locked, or a graph that
  * is launched; nothing is taken while holding it.

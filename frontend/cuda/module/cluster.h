@@ -13,7 +13,7 @@ struct fgv_device_info;
 
 /*
  * Whether the clusters of a launch that fits otherwise do so, too. The host is asked where it has
- * not been for clusters of this shape, and then is the one who knows what does not fit.
+ * not been for clusters of this shape, and then is the one that knows what does not fit.
  */
 CUresult fgv_cluster_check(struct fgv_lane *lane, struct fgv_kernel *kernel,
 			   const struct fgv_launch *launch, const struct fgv_device_info *info);

@@ -5,7 +5,7 @@
  * loads and unloads libraries all the time, which then costs it some 30 bytes for
  * each kernel that was ever registered.
  *
- * Threads: any for fgv_ptrhash_find(); one at a time for the others, who keep values
+ * Threads: any for fgv_ptrhash_find(); one at a time for the others, which keep values
  * alive as long as somebody may have found them.
  */
 #ifndef FGV_CUDA_PTRHASH_H

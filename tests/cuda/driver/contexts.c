@@ -41,7 +41,7 @@ static CUcontext current(void)
 	return context;
 }
 
-/* It is made by the first who retains it, ends with the last who releases it, and is the same. */
+/* The first retain makes it, the last release ends it, and in between it stays the same. */
 static void primary(void)
 {
 	CUcontext first, second, third;

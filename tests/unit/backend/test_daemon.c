@@ -1,5 +1,5 @@
 /*
- * The daemon as programs meet it: who is let in, what a session gets, and that
+ * The daemon as programs meet it: which are let in, what a session gets, and that
  * nothing stays behind, however a session or a guest program ends.
  */
 #define _GNU_SOURCE

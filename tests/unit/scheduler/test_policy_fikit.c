@@ -135,7 +135,7 @@ static void open_steps(struct steps *s, const uint32_t priorities[MEMBERS])
 	}
 }
 
-/* Who is granted now; NULL: nobody. */
+/* The session that is granted now; NULL: none. */
 static struct fgv_sched_session *decide(struct steps *s)
 {
 	struct fgv_sched_decision d;

@@ -1,5 +1,5 @@
 /*
- * The scheduler's core: states and errors, slices and limits, who is woken when, charging
+ * The scheduler's core: states and errors, slices and limits, which session is woken when, charging
  * and its bounds, statistics, interactive guests, the watchdog, changes of policy, policies
  * of other shapes, and random events in any order under every policy.
  */
@@ -425,7 +425,7 @@ START_TEST(several_grants_and_their_slices)
 }
 END_TEST
 
-/* Runs slices of the holder until the watchdog speaks or @until_ns; who is reported? */
+/* Runs slices of the holder until the watchdog speaks or @until_ns; which is reported? */
 static struct fgv_sched_session *run_until_starved(uint64_t *now_ns, uint64_t until_ns,
 						   uint64_t slice_ns)
 {

@@ -55,7 +55,7 @@ struct world {
 	uint64_t request_ns, request_end_ns; /* the one that runs */
 
 	uint64_t grants;
-	uint64_t trace; /* a hash of who got the grant when */
+	uint64_t trace; /* a hash of which session got the grant when */
 	uint64_t starved;
 	const void *last_starved; /* the vGPU */
 	void (*check)(struct world *world);

@@ -16,21 +16,21 @@
 #define STREAMS (2 * COMPUTE_QUEUES)
 
 /* Tells others by the first word that it runs, and waits until the second one is not 0. */
-#define MEET_KERNEL                                                                      \
-	HEAD ".visible .entry k(.param .u64 mine, .param .u64 other)\n"                   \
-	     "{ .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .pred %p1;\n"                     \
-	     "ld.param.u64 %rd1, [mine]; ld.param.u64 %rd2, [other];\n"                  \
-	     "mov.u32 %r1, 1; st.volatile.global.u32 [%rd1], %r1;\n"                     \
-	     "$l: ld.volatile.global.u32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0;\n"        \
+#define MEET_KERNEL                                                                                \
+	HEAD ".visible .entry k(.param .u64 mine, .param .u64 other)\n"                            \
+	     "{ .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .pred %p1;\n"                              \
+	     "ld.param.u64 %rd1, [mine]; ld.param.u64 %rd2, [other];\n"                            \
+	     "mov.u32 %r1, 1; st.volatile.global.u32 [%rd1], %r1;\n"                               \
+	     "$l: ld.volatile.global.u32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0;\n"                  \
 	     "@%p1 bra $l; ret; }\n"
 
 /* Counts the first word up for ever; the second one makes it end. */
-#define COUNT_KERNEL                                                                     \
-	HEAD ".visible .entry k(.param .u64 count, .param .u64 stop)\n"                   \
-	     "{ .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .pred %p1;\n"                     \
-	     "ld.param.u64 %rd1, [count]; ld.param.u64 %rd2, [stop]; mov.u32 %r1, 0;\n"  \
-	     "$l: add.u32 %r1, %r1, 1; st.volatile.global.u32 [%rd1], %r1;\n"            \
-	     "ld.volatile.global.u32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0;\n"            \
+#define COUNT_KERNEL                                                                               \
+	HEAD ".visible .entry k(.param .u64 count, .param .u64 stop)\n"                            \
+	     "{ .reg .b32 %r<3>; .reg .b64 %rd<3>; .reg .pred %p1;\n"                              \
+	     "ld.param.u64 %rd1, [count]; ld.param.u64 %rd2, [stop]; mov.u32 %r1, 0;\n"            \
+	     "$l: add.u32 %r1, %r1, 1; st.volatile.global.u32 [%rd1], %r1;\n"                      \
+	     "ld.volatile.global.u32 %r2, [%rd2]; setp.eq.u32 %p1, %r2, 0;\n"                      \
 	     "@%p1 bra $l; ret; }\n"
 
 static const uint32_t one[3] = {1, 1, 1};
@@ -276,9 +276,8 @@ START_TEST(grids_take_turns)
 		uint64_t at[2] = {address_of(i), address_of(10)};
 		void *args[] = {&at[0], &at[1]};
 
-		ck_assert_int_eq(
-			softgpu_launch_cooperative(gpu, f, grid, one, 0, streams[i], args),
-			CUDA_SUCCESS);
+		ck_assert_int_eq(softgpu_launch_cooperative(gpu, f, grid, one, 0, streams[i], args),
+				 CUDA_SUCCESS);
 	}
 	while (!value_of(0) && !value_of(1))
 		usleep(100);

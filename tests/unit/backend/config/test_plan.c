@@ -82,7 +82,7 @@ START_TEST(nothing_changes)
 		    TOP "slice = \"6ms\"; vms = ( { name = \"a\"; weight = 1; }, "
 			"{ name = \"b\"; limit = \"100%\"; memory = \"none\"; } );",
 		    "");
-	/* In another order: who names no VM gets another one, but no VM changes. */
+	/* In another order: a program that names no VM gets another one, but no VM changes. */
 	expect_plan(TOP VMS, TOP "vms = ( { name = \"b\"; }, " A " );", "");
 }
 END_TEST

@@ -286,7 +286,7 @@ static uint64_t hold_while_two_waits(bool look)
 	return since_ns;
 }
 
-/* Whatever it reports: who keeps the GPU from others pays for the time. */
+/* Whatever it reports: a session that keeps the GPU from others pays for the time. */
 START_TEST(holder_that_reports_nothing_pays)
 {
 	uint64_t held_ns;

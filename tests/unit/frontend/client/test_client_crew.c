@@ -1,6 +1,6 @@
 /*
- * The crew: each job is run once, by helpers and by who helps, in their order; what it takes from
- * the environment; and that neither signals nor forks find its threads.
+ * The crew: each job is run once, by helpers and by the thread that they help, in their order; what
+ * it takes from the environment; and that neither signals nor forks find its threads.
  */
 #define _GNU_SOURCE
 #include <check.h>

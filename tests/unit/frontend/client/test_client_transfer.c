@@ -173,7 +173,7 @@ static void *copy_around(void *arg)
 	return NULL;
 }
 
-/* Small ones among them, who need one chunk to get on, and more threads than there are chunks. */
+/* Small ones among them, which need one chunk to get on, and more threads than chunks. */
 START_TEST(threads_share)
 {
 	static struct mate mates[FGV_STAGING_CHUNKS_MAX + 4];
