@@ -19,10 +19,19 @@ HANDLER(bra)
 	return in->target;
 }
 
-/* Backward: here a warp that spins lets others run. */
+/*
+ * Backward: here a warp that spins lets others run, and is stopped. Of a loop with many
+ * instructions fewer rounds make a turn.
+ */
+static bool turn_is_over(struct warp *w, const struct insn *in, const struct insn *target)
+{
+	w->turn -= 1 + (int)((in - target) / TURN_INSNS);
+	return __builtin_expect(w->turn <= 0, 0);
+}
+
 HANDLER(bra_back)
 {
-	if (__builtin_expect(--w->turn <= 0, 0))
+	if (turn_is_over(w, in, in->target))
 		return fgv_softgpu_yield(w, in->target);
 	return in->target;
 }
@@ -51,7 +60,7 @@ HANDLER(bra_if_back)
 
 	if (!taken)
 		return in + 1;
-	if (__builtin_expect(--w->turn <= 0, 0)) {
+	if (turn_is_over(w, in, in->target)) {
 		/* The branch is decided when the warp runs again. */
 		w->turn = TURN_BRANCHES;
 		return fgv_softgpu_yield(w, in);
@@ -66,12 +75,13 @@ static const struct insn *branch_target(const struct branch_table *table, u32 in
 
 /*
  * o[0]: the index; imm: the table. An index beyond it is undefined: the last target. Lanes that
- * go to one place are one side, whatever their indices.
+ * go to one place are one side, whatever their indices. Backward it is a loop like others.
  */
 HANDLER(brx)
 {
 	const struct branch_table *table = (const void *)(uintptr_t)in->imm;
 	const u32 *index = ROW(u32, in->o[0]);
+	const struct insn *back = in + 1;
 	struct side sides[LANES];
 	unsigned count = 0;
 
@@ -84,7 +94,12 @@ HANDLER(brx)
 					? 1u << i
 					: 0;
 		sides[count] = (struct side){target, mask};
+		back = target < back ? target : back;
 		left &= ~mask;
+	}
+	if (back <= in && turn_is_over(w, in, back)) {
+		w->turn = TURN_BRANCHES;
+		return fgv_softgpu_yield(w, in);
 	}
 	if (count == 1)
 		return sides[0].pc;

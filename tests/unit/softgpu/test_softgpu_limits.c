@@ -219,6 +219,33 @@ START_TEST(same_target)
 }
 END_TEST
 
+/* A warp that goes round by a table lets the one run that it waits for; all its lanes, or some. */
+START_TEST(loop_by_table)
+{
+	static const char text[] =
+		KERNEL("ld.param.u64 %rd5, [in]; mov.u32 %r4, 0;\n"
+		       "setp.lt.u32 %p1, %r1, 32; @%p1 bra $wait;\n"
+		       "mov.u64 %rd6, 1; st.volatile.global.u64 [%rd5], %rd6; bra $done;\n"
+		       "$wait: and.b32 %r5, %r1, %r6;\n"
+		       "$loop: ld.volatile.global.u64 %rd6, [%rd5]; cvt.u32.u64 %r7, %rd6;\n"
+		       "or.b32 %r7, %r7, %r5; add.u32 %r4, %r4, 1;\n"
+		       "t: .branchtargets $loop, $done; brx.idx %r7, t;\n"
+		       "$done: cvt.u64.u32 %rd7, %r4; st.global.u64 [%rd1], %rd7;");
+	uint64_t in[64] = {0}, out[64];
+	char *some = strdup(text), *mask = strstr(some, "%r1, %r6");
+
+	memcpy(mask, _i ? "%r1,   1" : "%r1,   0", 8);
+	ck_assert_int_eq(kernel_run(some, 1, 64, in, out), CUDA_SUCCESS);
+	for (uint32_t i = 0; i < 64; i++) {
+		if (i < 32 && (!_i || i % 2 == 0))
+			ck_assert_uint_gt(out[i], 1);
+		else
+			ck_assert_uint_eq(out[i], i < 32);
+	}
+	free(some);
+}
+END_TEST
+
 /* As many branches back to labels of the way there as there are labels. */
 START_TEST(many_loops)
 {
@@ -334,6 +361,7 @@ static Suite *suite(void)
 	tcase_add_test(t, room_for_blocks);
 	tcase_add_test(t, room_for_all_blocks);
 	tcase_add_test(t, same_target);
+	tcase_add_loop_test(t, loop_by_table, 0, 2);
 	tcase_add_test(t, many_loops);
 	suite_add_tcase(s, t);
 	t = tcase_create("long");
