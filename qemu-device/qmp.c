@@ -22,7 +22,8 @@
 #include "common/util.h"
 
 /* All that a QEMU may say: some 250 bytes for each vCPU, and a few events. */
-#define SAYS_MAX (512u * 1024)
+#define SAYS_MAX   (512u * 1024)
+#define SAYS_FIRST 4096u /* room for it, at first */
 
 /* A guest's firmware may hold QEMU up. */
 #define PATIENCE_NS (30 * FGV_NS_PER_SEC)
@@ -41,9 +42,10 @@ struct talk {
 	struct ucred peer;
 	enum phase phase;
 	uint64_t deadline_ns;
+	char *says;
+	size_t room;  /* for it */
 	size_t len;   /* of what it has said */
 	size_t taken; /* of that: lines that have been taken */
-	char says[SAYS_MAX];
 };
 
 struct fgv_qmp_server {
@@ -73,6 +75,7 @@ static void leave(struct talk *talk)
 	fgv_loop_remove(server->qmp->loop, &talk->watch);
 	close(talk->watch.fd);
 	server->talk = NULL;
+	free(talk->says);
 	free(talk);
 }
 
@@ -182,17 +185,36 @@ static void take_lines(struct talk *talk, size_t from)
 		if (take_line(talk, line, (size_t)(end - line)))
 			return;
 	}
-	if (talk->len == sizeof(talk->says))
+	if (talk->len == SAYS_MAX)
 		give_up(talk, "it says too much");
+}
+
+static bool has_room(struct talk *talk)
+{
+	size_t wanted = talk->room ? 2 * talk->room : SAYS_FIRST;
+	char *larger;
+
+	if (talk->len < talk->room)
+		return true;
+	larger = realloc(talk->says, wanted);
+	if (larger) {
+		talk->says = larger;
+		talk->room = wanted;
+	}
+	return larger;
 }
 
 static void talk_ready(struct fgv_watch *watch, uint32_t events)
 {
 	struct talk *talk = (struct talk *)watch;
-	ssize_t got = recv(watch->fd, talk->says + talk->len, sizeof(talk->says) - talk->len,
-			   MSG_DONTWAIT);
+	ssize_t got;
 
 	(void)events;
+	if (!has_room(talk)) {
+		give_up(talk, "memory is short");
+		return;
+	}
+	got = recv(watch->fd, talk->says + talk->len, talk->room - talk->len, MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
@@ -213,7 +235,7 @@ static int begin(struct fgv_qmp_server *server, int fd, const struct ucred *peer
 
 	if (server->talk)
 		give_up(server->talk, "another one has come");
-	talk = malloc(sizeof(*talk)); /* most of it is never touched */
+	talk = malloc(sizeof(*talk));
 	if (!talk)
 		return -ENOMEM;
 	talk->watch = (struct fgv_watch){.fd = fd, .ready = talk_ready};
@@ -221,6 +243,8 @@ static int begin(struct fgv_qmp_server *server, int fd, const struct ucred *peer
 	talk->peer = *peer;
 	talk->phase = GREETING;
 	talk->deadline_ns = fgv_now_ns() + PATIENCE_NS;
+	talk->says = NULL;
+	talk->room = 0;
 	talk->len = 0;
 	talk->taken = 0;
 	ret = fgv_loop_add(server->qmp->loop, &talk->watch, EPOLLIN);

@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include "common/util.h"
 
-#define FILE_MAX (1024 * 1024)
+#define FILE_MAX   (1024 * 1024)
+#define FILE_FIRST 4096 /* room for one, at first */
 
 static const char units[] = "KMGT";
 
@@ -26,18 +27,40 @@ static const struct {
 	{"us", FGV_NS_PER_US},
 };
 
-/* Reads until the end; *@len bytes came. */
-static int read_all(int fd, char *text, size_t max, size_t *len)
+/* Room for more than @len bytes, and their NUL; the most is for one byte too many. */
+static int grow(char **text, size_t *room, size_t len)
 {
-	ssize_t got;
+	size_t wanted = fgv_min_u64(*room ? 2 * *room : FILE_FIRST, FILE_MAX + 2);
+	char *larger;
 
+	if (len + 1 < *room)
+		return 0;
+	larger = realloc(*text, wanted);
+	if (!larger)
+		return -ENOMEM;
+	*text = larger;
+	*room = wanted;
+	return 0;
+}
+
+/* Until the end, or until it is too long; *@text is for free() in any case. */
+static int read_all(int fd, char **text, size_t *len)
+{
+	size_t room = 0;
+	ssize_t got;
+	int ret;
+
+	*text = NULL;
 	*len = 0;
 	do {
-		got = read(fd, text + *len, max - *len);
+		ret = grow(text, &room, *len);
+		if (ret)
+			return ret;
+		got = read(fd, *text + *len, room - 1 - *len);
 		if (got < 0 && errno != EINTR)
 			return -errno;
 		*len += got > 0 ? (size_t)got : 0;
-	} while (got != 0 && *len < max);
+	} while (got != 0 && *len <= FILE_MAX);
 	return 0;
 }
 
@@ -50,8 +73,7 @@ int fgv_config_text_load(const char *path, char **text)
 
 	if (fd < 0)
 		return -errno;
-	buffer = malloc(FILE_MAX + 1);
-	ret = buffer ? read_all(fd, buffer, FILE_MAX + 1, &len) : -ENOMEM;
+	ret = read_all(fd, &buffer, &len);
 	close(fd);
 	if (!ret && len > FILE_MAX)
 		ret = -EFBIG;
