@@ -18,6 +18,7 @@
 #define FLAG_QUESTIONS 1u
 #define FLAG_END       2u /* the end of what is sent ends the request */
 #define REPLY_MAX      (1u << 20)
+#define INPUTS_MAX     64 /* of one daemon */
 
 static void must(bool ok)
 {
@@ -49,15 +50,64 @@ static void check_reply(const char *reply, size_t len)
 	json_decref(parsed);
 }
 
-/* Whether the request is one, so that there is a reply, shows in what comes. */
-static void ask(const struct fuzz_world *world, const uint8_t *data, size_t len, size_t step,
-		bool ends)
+static struct {
+	struct fuzz_world world;
+	struct fgv_admin admin;
+	unsigned inputs;
+} server;
+
+static void begin(void)
+{
+	struct fuzz_world *world = &server.world;
+	const struct fgv_admin_scope scope = {.devices = &world->devices,
+					      .sessions = &world->sessions,
+					      .warm = &world->warm,
+					      .vms = &world->vms,
+					      .live = &world->live};
+	char why[256];
+
+	fuzz_world_begin(world);
+	must(!fgv_admin_init(&server.admin, world->loop, world->control, &scope, why, sizeof(why)));
+	server.inputs = 0;
+}
+
+static void end(void)
+{
+	fgv_admin_fini(&server.admin);
+	fuzz_world_end(&server.world);
+	server.world.vms.count = 0;
+}
+
+/* One where nothing has been set yet. */
+static void begin_input(bool questions_only)
+{
+	if (server.world.vms.count &&
+	    (server.world.live.settings.count || server.inputs == INPUTS_MAX))
+		end();
+	if (!server.world.vms.count)
+		begin();
+	server.inputs++;
+	server.admin.scope.questions_only = questions_only;
+}
+
+/* The daemon is slow to take observers one after the other: it takes the next one now. */
+static void take_the_next(void)
+{
+	if (server.admin.accept_again_ns)
+		server.admin.accept_again_ns = 1;
+	fgv_admin_tick(&server.admin);
+}
+
+/* Whether the request is one, so that there is a reply, shows in how many bytes come. */
+static size_t ask(const struct fuzz_world *world, const uint8_t *data, size_t len, size_t step,
+		  bool ends)
 {
 	static char reply[REPLY_MAX];
 	int fd = fuzz_connect(world->control, SOCK_STREAM);
 	size_t got;
 
 	must(fd >= 0);
+	take_the_next();
 	fuzz_loop_turn(world->loop);
 	for (size_t at = 0; at < len; at += step) {
 		if (send(fd, data + at, fgv_min_u64(step, len - at), MSG_NOSIGNAL | MSG_DONTWAIT) <
@@ -72,6 +122,7 @@ static void ask(const struct fuzz_world *world, const uint8_t *data, size_t len,
 		check_reply(reply, got);
 	close(fd);
 	fuzz_loop_turn(world->loop);
+	return got;
 }
 
 /* A connection with the input, and one with a question. */
@@ -81,41 +132,19 @@ static void run_input(const struct fuzz_world *world, const uint8_t *data, size_
 	size_t step = data[0] >> 3 ? data[0] >> 3 : FGV_ADMIN_REQUEST_MAX;
 
 	ask(world, data + 1, len - 1, step, data[0] & FLAG_END);
-	ask(world, (const uint8_t *)list, strlen(list), sizeof(list), false);
-}
-
-/* One where nothing has been set yet. */
-static struct fuzz_world *fresh_world(void)
-{
-	static struct fuzz_world world;
-
-	if (world.vms.count && !world.live.settings.count)
-		return &world;
-	if (world.vms.count)
-		fuzz_world_end(&world);
-	fuzz_world_begin(&world);
-	return &world;
+	must(ask(world, (const uint8_t *)list, strlen(list), sizeof(list), false));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct fuzz_world *world = fresh_world();
-	const struct fgv_admin_scope scope = {.devices = &world->devices,
-					      .sessions = &world->sessions,
-					      .warm = &world->warm,
-					      .vms = &world->vms,
-					      .live = &world->live,
-					      .questions_only = len && data[0] & FLAG_QUESTIONS};
-	struct fgv_admin admin;
-	char why[256];
-	int next_fd = fuzz_next_fd();
+	int next_fd;
 
 	if (!len)
 		return 0;
-	must(!fgv_admin_init(&admin, world->loop, world->control, &scope, why, sizeof(why)));
-	run_input(world, data, len);
-	must(admin.client_count == 0);
-	fgv_admin_fini(&admin);
+	begin_input(data[0] & FLAG_QUESTIONS);
+	next_fd = fuzz_next_fd();
+	run_input(&server.world, data, len);
+	must(server.admin.client_count == 0);
 	must(fuzz_next_fd() == next_fd);
 	return 0;
 }

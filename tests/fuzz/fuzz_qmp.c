@@ -15,13 +15,16 @@
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/world.h"
 
+#define INPUTS_MAX 64 /* of one server; then it is taken down */
+
 static struct {
 	struct fgv_config_vm config;
 	struct fgv_vm vm, *listed;
 	struct fgv_vms vms;
 	struct fgv_qmp qmp;
-	char folder[32], path[48], beside[64];
+	char folder[40], path[48], beside[64];
 	int loop;
+	unsigned inputs;
 } server;
 
 static void must(bool ok)
@@ -34,7 +37,7 @@ static void begin(void)
 {
 	char why[256];
 
-	strcpy(server.folder, "/tmp/fairgv-fuzz-XXXXXX");
+	strcpy(server.folder, "/dev/shm/fairgv-fuzz-XXXXXX");
 	must(mkdtemp(server.folder));
 	snprintf(server.path, sizeof(server.path), "%s/qemu", server.folder);
 	snprintf(server.beside, sizeof(server.beside), "%s.qmp", server.path);
@@ -48,6 +51,7 @@ static void begin(void)
 	fgv_qmp_init(&server.qmp, server.loop, true, &server.vms);
 	must(!fgv_qmp_open(&server.qmp, server.path, geteuid(), why, sizeof(why)));
 	fgv_qmp_settle(&server.qmp);
+	server.inputs = 0;
 }
 
 static void end(void)
@@ -55,6 +59,18 @@ static void end(void)
 	fgv_qmp_fini(&server.qmp);
 	close(server.loop);
 	must(!rmdir(server.folder));
+	server.folder[0] = '\0';
+}
+
+/* With a VM of which nothing has been told. */
+static void begin_input(void)
+{
+	if (*server.folder && server.inputs == INPUTS_MAX)
+		end();
+	if (!*server.folder)
+		begin();
+	server.inputs++;
+	memset(&server.vm.vcpus, 0, sizeof(server.vm.vcpus));
 }
 
 static void connect_anew(int *fd)
@@ -77,9 +93,10 @@ static void check(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	int next_fd = fuzz_next_fd(), fd = -1;
+	int next_fd, fd = -1;
 
-	begin();
+	begin_input();
+	next_fd = fuzz_next_fd();
 	connect_anew(&fd);
 	for (size_t at = 0; at < len;) {
 		size_t bytes = fgv_min_u64(data[at], len - at - 1);
@@ -97,7 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	fuzz_loop_turn(server.loop);
 	check();
 	must(fgv_qmp_deadline_ns(&server.qmp) == 0);
-	end();
 	must(fuzz_next_fd() == next_fd);
 	return 0;
 }

@@ -21,6 +21,8 @@
 #define PARAMS_MAX   16
 #define PARAM_MAX    32768 /* bytes; more than all of a kernel may have */
 #define KERNELS_MAX  4
+#define KERNEL_NS    (5 * FGV_NS_PER_MS)
+#define INPUTS_MAX   64 /* of one device; then there is a new one, as after a fault */
 
 #define FLAG_TEXT	 1u
 #define FLAG_COOPERATIVE 2u
@@ -32,10 +34,10 @@ struct run {
 	struct softgpu *gpu;
 	struct softgpu_module *module;
 	uint64_t buffers[2];
-	unsigned flags, kernels;
+	unsigned flags, kernels, inputs;
 };
 
-static void begin(struct run *run)
+static void open_device(struct run *run)
 {
 	const struct softgpu_config config = {
 		.va_base = DEVICE_AT, .memory_bytes = DEVICE_BYTES, .workers = 2};
@@ -43,18 +45,33 @@ static void begin(struct run *run)
 	if (softgpu_create(&config, &run->gpu) != CUDA_SUCCESS)
 		abort();
 	for (int i = 0; i < 2; i++) {
-		if (softgpu_mem_alloc(run->gpu, BUFFER_BYTES, &run->buffers[i]) != CUDA_SUCCESS ||
-		    softgpu_fill(run->gpu, run->buffers[i], BUFFER_BYTES, 0x01020304, 4,
+		if (softgpu_mem_alloc(run->gpu, BUFFER_BYTES, &run->buffers[i]) != CUDA_SUCCESS)
+			abort();
+	}
+	run->inputs = 0;
+}
+
+/* Each input finds the same in memory. */
+static void begin(struct run *run)
+{
+	if (!run->gpu)
+		open_device(run);
+	for (int i = 0; i < 2; i++) {
+		if (softgpu_fill(run->gpu, run->buffers[i], BUFFER_BYTES, 0x01020304, 4,
 				 BUFFER_BYTES / 4, 1, NULL) != CUDA_SUCCESS)
 			abort();
 	}
-	fuzz_watch(run->gpu);
+	run->kernels = 0;
+	run->inputs++;
 }
 
 static void end(struct run *run)
 {
-	fuzz_watch(NULL);
+	fuzz_watch(NULL, 0);
+	if (softgpu_fault(run->gpu) == CUDA_SUCCESS && run->inputs < INPUTS_MAX)
+		return;
 	softgpu_destroy(run->gpu);
+	run->gpu = NULL;
 }
 
 static void await(const struct run *run)
@@ -79,6 +96,7 @@ static void launch(struct run *run, struct softgpu_function *function)
 		args[i] = values[i];
 		memcpy(values[i], &run->buffers[i % 2], sizeof(*run->buffers));
 	}
+	fuzz_watch(run->gpu, KERNEL_NS);
 	if (run->flags & FLAG_COOPERATIVE)
 		softgpu_launch_cooperative(run->gpu, function, grid, block, shared_bytes, NULL,
 					   args);
@@ -110,11 +128,12 @@ static char *take_text(const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct run run = {.flags = len ? data[0] : 0};
+	static struct run run;
 	char *text, log[256];
 
 	if (!len)
 		return 0;
+	run.flags = data[0];
 	text = run.flags & FLAG_TEXT ? take_text(data + 1, len - 1)
 				     : run_text_make(data + 1, len - 1);
 	if (!text)

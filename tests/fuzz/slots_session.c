@@ -18,6 +18,7 @@
 #define ACCOUNT	   2
 #define SLICE_NS   (6 * FGV_NS_PER_MS)
 #define IDLE_NS	   (100 * FGV_NS_PER_US)
+#define KERNELS_NS (20 * FGV_NS_PER_MS) /* that all of a session may take */
 #define SETTLE_NS  (50 * FGV_NS_PER_MS)
 #define HEAP_ALIGN 64
 
@@ -102,7 +103,7 @@ static void open_gpu(struct fgv_session *session)
 		.soft_memory_bytes = SLOTS_MEMORY, .why = why, .why_len = sizeof(why)};
 
 	must(fgv_gpu_soft.open(&config, &session->gpu) == CUDA_SUCCESS);
-	fuzz_watch(gpu_of(session->gpu));
+	fuzz_watch(gpu_of(session->gpu), KERNELS_NS);
 }
 
 static void open_staging(struct fgv_session *session)
@@ -211,7 +212,7 @@ void slots_end(struct slots_session *slots)
 	stop_gpu(session);
 	fgv_session_fini(session);
 	fgv_engines_fini(session);
-	fuzz_watch(NULL);
+	fuzz_watch(NULL, 0);
 	session->gpu->ops->close(session->gpu);
 	if (word)
 		munmap(word, FGV_PAGE_BYTES);

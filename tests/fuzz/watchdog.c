@@ -8,14 +8,13 @@
 #include "common/util.h"
 #include "softgpu/device/internal.h"
 
-#define LOOK_MS	 10
-#define LIMIT_NS (100 * FGV_NS_PER_MS)
+#define LOOK_MS 1
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
 	struct softgpu *gpu;
-	uint64_t since_ns;
+	uint64_t end_ns;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 void fuzz_stop(struct softgpu *gpu)
@@ -34,7 +33,7 @@ static void *run(void *arg)
 	for (;;) {
 		poll(NULL, 0, LOOK_MS);
 		pthread_mutex_lock(&watch.lock);
-		if (watch.gpu && fgv_now_ns() - watch.since_ns > LIMIT_NS)
+		if (watch.gpu && fgv_now_ns() > watch.end_ns)
 			fuzz_stop(watch.gpu);
 		pthread_mutex_unlock(&watch.lock);
 	}
@@ -50,11 +49,11 @@ static void start(void)
 	pthread_detach(thread);
 }
 
-void fuzz_watch(struct softgpu *gpu)
+void fuzz_watch(struct softgpu *gpu, uint64_t limit_ns)
 {
 	pthread_once(&watch.once, start);
 	pthread_mutex_lock(&watch.lock);
 	watch.gpu = gpu;
-	watch.since_ns = fgv_now_ns();
+	watch.end_ns = fgv_now_ns() + limit_ns;
 	pthread_mutex_unlock(&watch.lock);
 }

@@ -5,13 +5,15 @@
 #ifndef FGV_TESTS_FUZZ_WATCHDOG_H
 #define FGV_TESTS_FUZZ_WATCHDOG_H
 
+#include <stdint.h>
+
 struct softgpu;
 
 /*
- * From now on kernels of @gpu have some time each, together with what comes before them; then they
- * fault, as if the device had a limit. NULL: nothing is watched any more, before it is destroyed.
+ * What runs on @gpu has @limit_ns from now on, all together; then it faults, as if the device had a
+ * limit. NULL: nothing is watched any more, as before a device is destroyed.
  */
-void fuzz_watch(struct softgpu *gpu);
+void fuzz_watch(struct softgpu *gpu, uint64_t limit_ns);
 
 /* Has what runs there fault now, and all that is queued behind it. */
 void fuzz_stop(struct softgpu *gpu);

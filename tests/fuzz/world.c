@@ -74,7 +74,7 @@ static void begin_sockets(struct fuzz_world *world)
 	};
 	char why[512];
 
-	strcpy(world->folder, "/tmp/fairgv-fuzz-XXXXXX");
+	strcpy(world->folder, "/dev/shm/fairgv-fuzz-XXXXXX");
 	must(mkdtemp(world->folder));
 	snprintf(world->socket, sizeof(world->socket), "%s/socket", world->folder);
 	snprintf(world->control, sizeof(world->control), "%s/control", world->folder);

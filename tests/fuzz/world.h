@@ -18,7 +18,7 @@
 
 struct fuzz_world {
 	int loop;
-	char folder[32], socket[64]; /* the socket of all programs */
+	char folder[40], socket[64]; /* the socket of all programs */
 	char control[64];	     /* where the administrator's may be */
 	struct fgv_config config;
 	struct fgv_devices devices;
