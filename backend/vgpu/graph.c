@@ -285,12 +285,15 @@ static bool is_fixed(const struct fgv_gpu_node *node)
 	return node->kind == FGV_GPU_NODE_CHOICE || is_event(node);
 }
 
-static CUresult judge_change(const struct fgv_graphs *graphs, const struct fgv_gpu_node *old,
-			     const struct fgv_gpu_node *node, const struct fgv_graph_kept *kept)
+static CUresult judge_change(const struct fgv_graph *graph, uint32_t number,
+			     const struct fgv_graphs *graphs, const struct fgv_gpu_node *node,
+			     const struct fgv_graph_kept *kept)
 {
-	if (node->before_count || node->inside || is_fixed(node) || is_fixed(old))
+	bool is_longer = kept->message != graph->kept[number].message;
+
+	if (node->before_count || node->inside || is_fixed(node) || is_fixed(&graph->nodes[number]))
 		return CUDA_ERROR_INVALID_VALUE;
-	return fits(graphs, kept->bytes, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return !is_longer || fits(graphs, kept->bytes, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* What waits for what stays, and in which body it is. */
@@ -321,7 +324,7 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 
 	if (status != CUDA_SUCCESS)
 		return status;
-	status = judge_change(&session->graphs, &graph->nodes[number], &node, &kept);
+	status = judge_change(graph, number, &session->graphs, &node, &kept);
 	if (status != CUDA_SUCCESS) {
 		fgv_graph_text_drop(session, &kept);
 		return status;
@@ -330,21 +333,21 @@ static CUresult change_node(struct fgv_session *session, struct fgv_graph *graph
 	put_in_place(graph, number, &node, &kept);
 	keep_bytes(session, graph, kept.bytes - old_kept.bytes);
 	follow(session, graph, number);
-	fgv_graph_text_replace(session, text, &old_kept);
+	fgv_graph_text_drop(session, &old_kept);
 	return CUDA_SUCCESS;
 }
 
 CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
-			  uint64_t len)
+			  uint64_t len, bool may_grow)
 {
-	struct fgv_graph_text left = {.at = text, .left = len};
+	struct fgv_graph_text left = {
+		.at = text, .left = len, .old = graph->kept, .may_grow = may_grow};
 	CUresult status = CUDA_SUCCESS;
 
 	if (!graph->gpu)
 		return CUDA_ERROR_INVALID_VALUE;
 	while (left.left > 0 && status == CUDA_SUCCESS)
 		status = change_node(session, graph, &left);
-	fgv_graph_text_end(&left);
 	if (status == CUDA_SUCCESS && graph->moved > FGV_GRAPH_MOVED_MAX)
 		status = CUDA_ERROR_NOT_SUPPORTED;
 	/* What the GPU does not change in place is made anew. */

@@ -26,7 +26,7 @@ struct fgv_graph {
 	uint32_t events;       /* those that record events, or wait for them */
 	bool uses_host;	       /* some node copies from or to host memory */
 	uint64_t mapped_taken; /* of the session's host memory, when it was last looked at */
-	uint64_t bytes;	       /* of its text, and of the messages of nodes that were changed */
+	uint64_t bytes;	       /* of its text, and of messages that nodes were changed to */
 	void *text;	       /* which nodes use, behind pointers to arguments in it */
 	uint64_t moved;	       /* bytes, by its copies and fills */
 	struct fgv_graph_kept *kept;
@@ -75,9 +75,12 @@ CUresult fgv_graph_make_home(struct fgv_session *session, struct fgv_graph **hom
 /* CUDA_ERROR_INVALID_VALUE: it is no home. */
 CUresult fgv_graph_add_condition(struct fgv_session *session, struct fgv_graph *home,
 				 uint32_t value, uint32_t flags, uint64_t *condition);
-/* Changes the nodes of @text. After a failure the graph can only be destroyed. */
+/*
+ * Changes the nodes of @text, which takes memory for those whose messages have another length than
+ * before, if it @may_grow. After a failure the graph can only be destroyed.
+ */
 CUresult fgv_graph_update(struct fgv_session *session, struct fgv_graph *graph, const void *text,
-			  uint64_t len);
+			  uint64_t len, bool may_grow);
 CUresult fgv_graph_launch(struct fgv_session *session, struct fgv_graph *graph,
 			  struct fgv_gpu_stream *stream);
 /* The event that node @number records or waits for, as *@op does; NULL: none. */

@@ -40,54 +40,70 @@ static struct fgv_object *function_in(struct fgv_session *session, const uint8_t
 	return fgv_session_lookup(session, FGV_KIND_FUNCTION, handle);
 }
 
-/* Where pointers to arguments go, and the message, which the guest can't write to. */
-struct place {
-	void **pointers;
-	uint8_t *message;
-};
-
-static void *get_storage(struct fgv_graph_text *text, uint64_t room)
-{
-	void *spare = text->spare;
-
-	if (!spare || text->spare_room != room)
-		return malloc(room);
-	text->spare = NULL;
-	return spare;
-}
-
 /* In storage of the node's own. */
-static bool copy_message(struct fgv_graph_text *text, struct fgv_graph_kept *kept,
-			 const uint8_t *message, uint32_t len, uint32_t param_count,
-			 struct place *place)
+static bool place_anew(struct fgv_graph_kept *kept, uint32_t len, uint32_t param_count)
 {
 	uint64_t pointers = param_count * sizeof(void *);
 
-	kept->bytes = len;
-	kept->room = pointers + len + 1;
-	kept->storage = get_storage(text, kept->room);
+	kept->storage = malloc(pointers + len + 1);
 	if (!kept->storage)
 		return false;
-	place->pointers = kept->storage;
-	place->message = (uint8_t *)kept->storage + pointers;
-	memcpy(place->message, message, len);
+	kept->bytes = len;
+	kept->pointers = kept->storage;
+	kept->message = (uint8_t *)kept->storage + pointers;
 	return true;
 }
 
-static bool place_message(struct fgv_graph_text *text, struct fgv_graph_kept *kept, uint16_t op,
-			  const uint8_t *message, uint32_t len, uint32_t param_count,
-			  struct place *place)
+/* Where the message of the same node was before. */
+static void place_over(struct fgv_graph_kept *kept, struct fgv_graph_kept *old)
 {
-	uint32_t off = fgv_op_infos[op].stream_off;
+	kept->message = old->message;
+	kept->pointers = old->pointers;
+	kept->storage = old->storage;
+	kept->bytes = old->bytes;
+	old->storage = NULL;
+}
+
+static bool fits_in(const struct fgv_graph_kept *old, uint32_t len, uint32_t param_count)
+{
+	return old->message && old->message_len == len && old->pointer_count >= param_count;
+}
+
+/* A change's, whose @message goes with its request. */
+static bool copy_message(struct fgv_graph_text *text, uint32_t number, struct fgv_graph_kept *kept,
+			 const uint8_t *message, uint32_t len, uint32_t param_count)
+{
+	struct fgv_graph_kept *old = &text->old[number];
+
+	kept->pointer_count = param_count;
+	if (fits_in(old, len, param_count)) {
+		kept->pointer_count = old->pointer_count;
+		place_over(kept, old);
+	} else if (!text->may_grow || !place_anew(kept, len, param_count)) {
+		return false;
+	}
+	memcpy(kept->message, message, len);
+	return true;
+}
+
+/* Where pointers to arguments go, and the message, which the guest can't write to. */
+static bool place_message(struct fgv_graph_text *text, const struct fgv_graph_node *head,
+			  struct fgv_graph_kept *kept, const uint8_t *message, uint32_t param_count)
+{
+	uint32_t off = fgv_op_infos[head->op].stream_off, len = head->message_len;
 
 	if (text->pointers && param_count > text->pointers_left)
 		return false;
-	if (text->pointers)
-		*place = (struct place){text->pointers, (uint8_t *)message};
-	else if (!copy_message(text, kept, message, len, param_count, place))
+	kept->message_len = len;
+	if (text->pointers) {
+		kept->message = (uint8_t *)message;
+		kept->pointers = text->pointers;
+		kept->pointer_count = param_count;
+	} else if (!copy_message(text, head->number, kept, message, len, param_count)) {
 		return false;
+	}
 	if (off + sizeof(uint32_t) <= len)
-		memset(place->message + off, 0, sizeof(uint32_t));
+		memset(kept->message + off, 0, sizeof(uint32_t));
 	return true;
 }
 
@@ -107,9 +123,10 @@ static CUresult need(struct fgv_session *session, enum fgv_kind kind, const uint
 }
 
 /* What a message names, which its handler has found, stays as long as the node does. */
-static CUresult need_all(struct fgv_session *session, uint16_t op, const uint8_t *message,
-			 uint32_t len, struct fgv_graph_kept *kept)
+static CUresult need_all(struct fgv_session *session, uint16_t op, struct fgv_graph_kept *kept)
 {
+	const uint8_t *message = kept->message;
+	uint32_t len = kept->message_len;
 	CUresult status;
 
 	switch (op) {
@@ -132,9 +149,9 @@ static CUresult need_all(struct fgv_session *session, uint16_t op, const uint8_t
 }
 
 static void keep_params(const struct fgv_session *session, struct fgv_graph_text *text,
-			uint32_t param_count, struct place *place)
+			uint32_t param_count, struct fgv_graph_kept *kept)
 {
-	memcpy(place->pointers, session->params, param_count * sizeof(void *));
+	memcpy(kept->pointers, session->params, param_count * sizeof(void *));
 	if (!text->pointers)
 		return;
 	text->pointers += param_count;
@@ -142,26 +159,26 @@ static void keep_params(const struct fgv_session *session, struct fgv_graph_text
 }
 
 static CUresult read_work(struct fgv_session *session, struct fgv_graph_text *text,
-			  struct fgv_request *request, const uint8_t *message, uint32_t len,
+			  const struct fgv_graph_node *head, const uint8_t *message,
 			  struct fgv_gpu_node *node, struct fgv_graph_kept *kept)
 {
+	struct fgv_request request = {.op = (uint16_t)head->op};
 	struct fgv_object *function =
-		is_launch(request->op) ? function_in(session, message, len) : NULL;
+		is_launch(head->op) ? function_in(session, message, head->message_len) : NULL;
 	uint32_t param_count = function ? function->function.param_count : 0;
-	struct place place;
 	CUresult status;
 
-	if (!place_message(text, kept, request->op, message, len, param_count, &place))
+	if (!place_message(text, head, kept, message, param_count))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = fgv_graph_note(session, request, place.message, len, node);
+	status = fgv_graph_note(session, &request, kept->message, head->message_len, node);
 	if (status != CUDA_SUCCESS)
 		return status;
-	kept->kind = request->subject ? request->subject : request->op;
-	kept->amount = request->amount;
+	kept->kind = request.subject ? request.subject : request.op;
+	kept->amount = request.amount;
 	if (node->kind != FGV_GPU_NODE_KERNEL)
-		return need_all(session, request->op, place.message, len, kept);
-	keep_params(session, text, param_count, &place);
-	node->kernel.params = place.pointers;
+		return need_all(session, request.op, kept);
+	keep_params(session, text, param_count, kept);
+	node->kernel.params = kept->pointers;
 	kept->needs[0] = function->function.module;
 	fgv_object_get(kept->needs[0]);
 	return CUDA_SUCCESS;
@@ -240,7 +257,6 @@ static CUresult read_next(struct fgv_session *session, struct fgv_graph_text *te
 			  struct fgv_graph_kept *kept)
 {
 	const uint8_t *from = take(text, sizeof(*head)), *before, *message;
-	struct fgv_request request;
 	CUresult status;
 
 	if (!from)
@@ -261,8 +277,7 @@ static CUresult read_next(struct fgv_session *session, struct fgv_graph_text *te
 		return status;
 	if (head->op == FGV_GRAPH_CHOICE)
 		return read_choice(message, node);
-	request = (struct fgv_request){.op = (uint16_t)head->op};
-	status = read_work(session, text, &request, message, head->message_len, node, kept);
+	status = read_work(session, text, head, message, node, kept);
 	if (status == CUDA_SUCCESS && head->priority) {
 		node->kernel.has_priority = true;
 		node->kernel.priority = 1 - (int)head->priority;
@@ -294,24 +309,6 @@ void fgv_graph_text_drop(struct fgv_session *session, struct fgv_graph_kept *kep
 	}
 	free(kept->storage);
 	*kept = (struct fgv_graph_kept){0};
-}
-
-void fgv_graph_text_replace(struct fgv_session *session, struct fgv_graph_text *text,
-			    struct fgv_graph_kept *kept)
-{
-	if (kept->storage) {
-		fgv_graph_text_end(text);
-		text->spare = kept->storage;
-		text->spare_room = kept->room;
-		kept->storage = NULL;
-	}
-	fgv_graph_text_drop(session, kept);
-}
-
-void fgv_graph_text_end(struct fgv_graph_text *text)
-{
-	free(text->spare);
-	text->spare = NULL;
 }
 
 /* --- Host memory --------------------------------------------------------------- */

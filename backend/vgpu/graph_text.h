@@ -16,10 +16,14 @@ struct fgv_session;
 
 /* Of a node, besides what the GPU gets; all zero: of a node that does nothing. */
 struct fgv_graph_kept {
-	/* Of a node that was changed: pointers to its arguments, and the message. */
+	/* The message, and room for pointers to its arguments: in the graph's text, or in storage.
+	 */
+	uint8_t *message;
+	void **pointers;
+	uint32_t message_len, pointer_count;
+	/* Of a node that was changed to another message than its text has room for; NULL: none. */
 	void *storage;
-	uint64_t room;	/* bytes of that */
-	uint64_t bytes; /* of that message */
+	uint64_t bytes; /* of the message in it */
 	/* With references: a kernel's module, a copy's arrays, or the event. */
 	struct fgv_object *needs[2];
 	uint32_t kind; /* as cost.h has it */
@@ -39,15 +43,19 @@ struct fgv_graph_text {
 	 */
 	void **pointers;
 	uint64_t pointers_left;
-	/* Storage of a node that was changed, for the next one that takes as much. */
-	void *spare;
-	uint64_t spare_room;
+	/*
+	 * What nodes have that are changed, by their numbers. One whose message is as long as
+	 * before is written over; others take memory, if they may.
+	 */
+	struct fgv_graph_kept *old;
+	bool may_grow;
 };
 
 /*
  * Reads the next node, which has a number below @limit and waits for nodes with smaller numbers,
  * into @node and @kept, which are all zero. CUDA_ERROR_INVALID_VALUE for what is no such node, or
- * the code of the request; @kept is all zero then, too.
+ * the code of the request; @kept is all zero then, too. What is kept of a node that is changed may
+ * have lost its message to @kept, also after a failure: then it is only good for being dropped.
  */
 CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text *text,
 			     uint32_t limit, uint32_t *number, struct fgv_gpu_node *node,
@@ -55,11 +63,6 @@ CUresult fgv_graph_text_next(struct fgv_session *session, struct fgv_graph_text 
 
 /* Gives back what it holds. */
 void fgv_graph_text_drop(struct fgv_session *session, struct fgv_graph_kept *kept);
-/* The same of a node in whose place the last one that was read is. */
-void fgv_graph_text_replace(struct fgv_session *session, struct fgv_graph_text *text,
-			    struct fgv_graph_kept *kept);
-/* What the reader has left. */
-void fgv_graph_text_end(struct fgv_graph_text *text);
 
 /* Whether the host memory that @node copies from or to is still the session's. */
 bool fgv_graph_text_is_mapped(const struct fgv_session *session, const struct fgv_gpu_node *node);

@@ -121,17 +121,16 @@ CUresult fgv_do_graph_condition(struct fgv_session *session, struct fgv_request 
 	return status;
 }
 
+/* Charged for all that it might take: where there is no room for that, for what it has. */
 CUresult fgv_do_graph_update(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_graph_update_in *in)
 {
 	struct fgv_graph *graph = in->graph->graph;
-	CUresult status;
+	uint64_t most = price(session, graph->count, graph->bytes + in->text_len);
+	bool may_grow = !fgv_quota_charge(&session->quota, &in->graph->charge, most);
+	CUresult status = fgv_graph_update(session, graph, in->text, in->text_len, may_grow);
 
 	(void)request;
-	if (fgv_quota_charge(&session->quota, &in->graph->charge,
-			     price(session, graph->count, graph->bytes + in->text_len)) < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = fgv_graph_update(session, graph, in->text, in->text_len);
 	charge(session, in->graph);
 	return status;
 }

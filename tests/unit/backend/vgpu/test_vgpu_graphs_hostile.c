@@ -135,6 +135,82 @@ START_TEST(refuses_wrong_changes)
 }
 END_TEST
 
+/* Nor is what is wrong better for being as long as what was right before. */
+START_TEST(refuses_wrong_changes_in_place)
+{
+	uint32_t add = vgpu_must_get(&graphs.vgpu, vgpu_add_ptx, "add"), graph;
+	struct graphs_launch launch = graphs_launch_of(add, 1, 1);
+
+	graphs_put_word(0, 3, -1, -1);
+	graphs_put_launch(add, 1, 1, 0);
+	graph = graphs_must_build();
+	for (int i = 0; i < 3; i++) {
+		if (i == 2 && _i == 0)
+			launch.head.function++;
+		else if (i == 2)
+			launch.head.param_count++;
+		graphs_put_as((struct fgv_graph_node){.number = 1,
+						      .op = FGV_OP_LAUNCH,
+						      .message_len = sizeof(launch)},
+			      &launch, -1, -1);
+		graphs_post_update(graph);
+	}
+	ck_assert_uint_ne(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
+	graphs_post_update(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_ERROR_INVALID_VALUE);
+	graphs_post_launch(graph, 0);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_ERROR_INVALID_VALUE);
+	graphs_post_destroy(graph);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_SUCCESS);
+}
+END_TEST
+
+/* But for less than one block. What is charged. */
+static uint64_t fill_quota(void)
+{
+	uint64_t address;
+
+	for (uint64_t bytes = VGPU_QUOTA; bytes; bytes /= 2) {
+		while (vgpu_alloc(&graphs.vgpu, bytes, &address) == CUDA_SUCCESS)
+			continue;
+	}
+	return graphs_used_bytes();
+}
+
+/* So often that there is no room for the text. */
+static void change_node(uint32_t graph, struct fgv_graph_node head, const void *message)
+{
+	for (int i = 0; i < 200; i++)
+		graphs_put_as(head, message, -1, -1);
+	graphs_post_update(graph);
+}
+
+/* Other arguments take no memory, other messages do. */
+START_TEST(changes_in_place_without_room)
+{
+	uint32_t add = vgpu_must_get(&graphs.vgpu, vgpu_add_ptx, "add"), graph;
+	struct fgv_fill_request fill = graphs_fill_of(0, 9);
+	struct graphs_launch launch = graphs_launch_of(add, 1, 20);
+	struct fgv_graph_node head = {
+		.number = 1, .op = FGV_OP_LAUNCH, .message_len = sizeof(launch)};
+	uint64_t used;
+
+	graphs_put_word(0, 0, -1, -1);
+	graphs_put_launch(add, 1, 1, 0);
+	graph = graphs_must_build();
+	used = fill_quota();
+	change_node(graph, head, &launch);
+	graphs_must_run(graph);
+	ck_assert_uint_eq(graphs.data[0], 25);
+	ck_assert_uint_eq(graphs_used_bytes(), used);
+	head.op = FGV_OP_FILL;
+	head.message_len = sizeof(fill);
+	change_node(graph, head, &fill);
+	ck_assert_uint_eq(vgpu_device_sync(&graphs.vgpu), CUDA_ERROR_OUT_OF_MEMORY);
+	ck_assert_uint_eq(graphs_used_bytes(), used);
+}
+END_TEST
+
 START_TEST(finds_no_graph_by_an_old_handle)
 {
 	uint32_t graph;
@@ -380,6 +456,8 @@ int main(void)
 	tcase_add_loop_test(tests, refuses_wrong_texts, 0, BAD_TEXTS);
 	tcase_add_loop_test(tests, refuses_wrong_changes, 2, 15);
 	tcase_add_loop_test(tests, refuses_wrong_changes, 20, BAD_TEXTS);
+	tcase_add_loop_test(tests, refuses_wrong_changes_in_place, 0, 2);
+	tcase_add_test(tests, changes_in_place_without_room);
 	tcase_add_loop_test(tests, goes_while_it_runs, 0, 2);
 	suite_add_tcase(suite, tests);
 	srunner_run_all(runner, CK_ENV);
