@@ -133,8 +133,23 @@ static void live(cudaGraph_t graph, cudaStream_t stream)
 	CUDA(cudaGraphExecDestroy(made));
 }
 
-/* Of graphs that were never there before: each has other arguments, with which it does nothing. */
-static double first_us(cudaStream_t stream, long count)
+/* Between nodes that are in a chain anyway: others each time, for 256 times. */
+static void add_edges(cudaGraph_t graph, const std::vector<cudaGraphNode_t> &nodes)
+{
+	static unsigned times;
+	unsigned bits = times++;
+
+	for (size_t i = 2; i < 10; i++, bits >>= 1) {
+		if (bits & 1)
+			CUDA(cudaGraphAddDependencies(graph, &nodes[0], &nodes[i], NULL, 1));
+	}
+}
+
+/*
+ * Of graphs that were never there before: each has other arguments, with which it does nothing, and
+ * may have edges of its own.
+ */
+static double first_us(cudaStream_t stream, long count, bool is_shape_new)
 {
 	static long long cycles;
 	cudaGraph_t graphs[MADE];
@@ -144,6 +159,8 @@ static double first_us(cudaStream_t stream, long count)
 		std::vector<cudaGraphNode_t> nodes;
 
 		graph = make_graph_of(nodes, count, 1, --cycles);
+		if (is_shape_new)
+			add_edges(graph, nodes);
 	}
 	us = measure_each_us(MADE, [&](long i) { live(graphs[i], stream); });
 	for (cudaGraph_t graph : graphs)
@@ -165,7 +182,9 @@ static void measure_making(cudaStream_t stream, long count)
 	measure(name, "us", samples,
 		[=] { return measure_each_us(MADE, [&](long) { live(graph, stream); }); });
 	snprintf(name, sizeof(name), "graph_first_%ld", count);
-	measure(name, "us", samples, [=] { return first_us(stream, count); });
+	measure(name, "us", samples, [=] { return first_us(stream, count, false); });
+	snprintf(name, sizeof(name), "graph_shape_%ld", count);
+	measure(name, "us", samples, [=] { return first_us(stream, count, true); });
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	snprintf(name, sizeof(name), "graph_update_%ld", count);
 	measure(name, "us", samples, [&] {

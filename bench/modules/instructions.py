@@ -31,14 +31,16 @@ OPERATIONS = {
     "copy_in_4B": "cudaMemcpy 4 B host to device",
     "copy_out_4B": "cudaMemcpy 4 B device to host",
     "malloc_free": "cudaMalloc + cudaFree 1 MiB",
-    "graph_100": "cudaGraphInstantiate + cudaGraphExecDestroy, 100 kernels in a chain, one changed",
+    "graph_100": "cudaGraphInstantiate + cudaGraphExecDestroy, 100 kernels in a chain, an edge more",
+    "graph_alike_100": "the same with another argument of one kernel, + cudaGraphLaunch",
     "graph_again_100": "the same without a change",
     "graph_update_100": "cudaGraphExecUpdate of all of them + cudaGraphLaunch",
 }
 HERE_ONLY = {"sync_idle", "graph_again_100"}   # what the library answers by itself
 HOST_ONLY = {"launch_same", "launch_new"}   # the library does not know the difference
 # The guest spends its time looking.
-WAITED_FOR = {"launch_sync", "copy_out_4B", "malloc_free", "graph_100", "graph_update_100"}
+WAITED_FOR = {"launch_sync", "copy_out_4B", "malloc_free", "graph_100", "graph_alike_100",
+              "graph_update_100"}
 ROUNDS = 100                # of MANY operations: what the best has spent is told
 UNITS = {"cycles": "cycles outside the kernel", "ns": "nanoseconds, as no cycles are counted here"}
 # It never sleeps, so the host is awake too, and nobody rings.

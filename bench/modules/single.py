@@ -52,7 +52,9 @@ GRAPHS = {
     "capture": ("a graph of {} nodes, captured, instantiated, launched and destroyed",
                 Target("ratio", 1.2)),
     "instantiate": ("a graph of {} nodes, instantiated, launched and destroyed", Target("ratio", 1.2)),
-    "first": ("another graph of {} nodes each time, instantiated, launched and destroyed",
+    "first": ("a graph of {} nodes with other arguments each time, instantiated, launched and "
+              "destroyed", Target("ratio", 1.2)),
+    "shape": ("a graph of {} nodes with other edges each time, instantiated, launched and destroyed",
               Target("ratio", 1.2)),
     "update": ("a graph of {} nodes, all of them changed, and launched", Target("ratio", 1.2)),
     "set_params": ("a graph of {} nodes, one of them changed, and launched", Target("ratio", 1.2)),

@@ -1,6 +1,7 @@
 /*
  * Graphs that are made of the same work again and again, each launched and destroyed: by a capture
- * for each step, beside another of the same, in other streams, and changed in between.
+ * for each step, with other arguments or grids in each, beside another of the same, in other
+ * streams, and changed in between.
  */
 #include "test.h"
 
@@ -33,32 +34,33 @@ static unsigned read(const unsigned *place)
 	return value;
 }
 
-/* What NODES steps with 1, 2 and so on make of @value. */
-static unsigned after(unsigned value)
+/* What NODES steps with @first, one more and so on make of @value. */
+static unsigned after(unsigned value, unsigned first)
 {
 	for (unsigned i = 0; i < NODES; i++)
-		value = value * 3 + i + 1;
+		value = value * 3 + first + i;
 	return value;
 }
 
-static cudaGraph_t capture(cudaStream_t stream, unsigned *place)
+static cudaGraph_t capture(cudaStream_t stream, unsigned *place, unsigned first)
 {
 	cudaGraph_t graph;
 
 	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	for (unsigned i = 0; i < NODES; i++)
-		LAUNCH(step<<<1, 1, 0, stream>>>(place, i + 1));
+		LAUNCH(step<<<1, 1, 0, stream>>>(place, first + i));
 	CUDA(cudaStreamEndCapture(stream, &graph));
 	return graph;
 }
 
-static void each_step_is_captured(cudaStream_t stream, unsigned *place)
+/* The arguments are the same in so many steps, one after another. */
+static void each_step_is_captured(cudaStream_t stream, unsigned *place, unsigned same)
 {
 	unsigned expected = 0;
 
 	clear(place);
-	for (int i = 0; i < STEPS; i++) {
-		cudaGraph_t graph = capture(stream, place);
+	for (unsigned i = 0; i < STEPS; i++) {
+		cudaGraph_t graph = capture(stream, place, i / same);
 		cudaGraphExec_t exec;
 
 		CUDA(cudaGraphInstantiate(&exec, graph, 0));
@@ -66,20 +68,22 @@ static void each_step_is_captured(cudaStream_t stream, unsigned *place)
 		CUDA(cudaGraphLaunch(exec, stream));
 		CUDA(cudaGraphExecDestroy(exec));
 		CUDA(cudaGraphDestroy(graph));
-		expected = after(after(expected));
+		expected = after(after(expected, i / same), i / same);
 	}
 	CUDA(cudaStreamSynchronize(stream));
 	EXPECT_EQ(expected, read(place));
 }
 
-static cudaGraph_t one_kernel(cudaGraphNode_t *node, unsigned *place, unsigned value)
+static cudaGraph_t one_kernel(cudaGraphNode_t *node, unsigned *place, unsigned value,
+			      unsigned blocks)
 {
 	void *args[] = {&place, &value};
 	cudaKernelNodeParams params = {};
 	cudaGraph_t graph;
 
 	params.func = (void *)add;
-	params.gridDim = params.blockDim = dim3(1);
+	params.gridDim = dim3(blocks);
+	params.blockDim = dim3(1);
 	params.kernelParams = args;
 	CUDA(cudaGraphCreate(&graph, 0));
 	CUDA(cudaGraphAddKernelNode(node, graph, NULL, 0, &params));
@@ -98,7 +102,7 @@ static void launch_once(cudaGraph_t graph, cudaStream_t stream)
 static void streams_take_turns(cudaStream_t *streams, unsigned *place)
 {
 	cudaGraphNode_t node;
-	cudaGraph_t graph = one_kernel(&node, place, 1);
+	cudaGraph_t graph = one_kernel(&node, place, 1, 1);
 
 	clear(place);
 	for (int i = 0; i < 4 * STEPS; i++)
@@ -108,11 +112,29 @@ static void streams_take_turns(cudaStream_t *streams, unsigned *place)
 	CUDA(cudaGraphDestroy(graph));
 }
 
+/* None is waited for, and some are launched in another stream than the one before. */
+static void grids_grow(cudaStream_t *streams, unsigned *place)
+{
+	unsigned expected = 0;
+
+	clear(place);
+	for (unsigned i = 1; i <= 4 * STEPS; i++) {
+		cudaGraphNode_t node;
+		cudaGraph_t graph = one_kernel(&node, place, i, i);
+
+		launch_once(graph, streams[i / 3 % 2]);
+		CUDA(cudaGraphDestroy(graph));
+		expected += i * i;
+	}
+	CUDA(cudaDeviceSynchronize());
+	EXPECT_EQ(expected, read(place));
+}
+
 /* What is changed is one executable graph, and none of those that come after it. */
 static void changes_stay_where_they_are(cudaStream_t stream, unsigned *place)
 {
 	cudaGraphNode_t node;
-	cudaGraph_t graph = one_kernel(&node, place, 1);
+	cudaGraph_t graph = one_kernel(&node, place, 1, 1);
 	unsigned other = 100;
 	void *args[] = {&place, &other};
 	cudaKernelNodeParams params;
@@ -144,7 +166,9 @@ int main(void)
 	for (cudaStream_t &stream : streams)
 		CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CUDA(cudaMalloc(&place, sizeof(*place)));
-	each_step_is_captured(streams[0], place);
+	for (unsigned same : {STEPS, 1, 2})
+		each_step_is_captured(streams[0], place, same);
+	grids_grow(streams, place);
 	streams_take_turns(streams, place);
 	changes_stay_where_they_are(streams[1], place);
 	return 0;

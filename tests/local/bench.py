@@ -62,8 +62,8 @@ def single_calls():
     expect(set(streams) == kernels | {"copy_alone", "copy_beside_kernel"}, streams)
     expect(min(streams.values()) > 0, streams)
     graphs = measured("graphs", "--samples", "1")
-    kinds = ("empty", "work", "call", "capture", "instantiate", "first", "update",
-             "set_params")
+    kinds = ("empty", "work", "call", "capture", "instantiate", "first", "shape",
+             "update", "set_params")
     expect(set(graphs) == {f"graph_{kind}_10" for kind in kinds} | {"graph_branches"}, graphs)
     expect(min(graphs.values()) > 0, graphs)
 

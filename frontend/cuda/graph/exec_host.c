@@ -4,6 +4,7 @@
 #include "frontend/cuda/graph/exec_host.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "api/gpu_guest.h"
@@ -116,6 +117,50 @@ static struct fgv_node *take_changed(struct fgv_exec *exec)
 	return node;
 }
 
+/* --- Changes ------------------------------------------------------------------- */
+
+/* Changes of one of the host's graphs that are to be sent. */
+struct changes {
+	struct fgv_exec_launch *launch;
+	struct fgv_exec_part text;
+	size_t piece;	  /* bytes, of the next one */
+	bool is_text_new; /* the graph is to be kept, with a text of what it does then */
+};
+
+/* The first @len bytes of what is written, which what is behind them takes the place of. */
+static CUresult post_first(struct fgv_lane *lane, struct changes *changes, size_t len)
+{
+	struct fgv_exec_part *text = &changes->text;
+	CUresult res;
+
+	if (len > FGV_DATA_MAX)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!changes->is_text_new)
+		fgv_exec_kept_forget(&changes->launch->source);
+	res = fgv_post_graph_update(lane, changes->launch->graph, text->bytes, (uint32_t)len);
+	text->len -= len;
+	memmove(text->bytes, text->bytes + len, text->len);
+	return res;
+}
+
+static CUresult post_changes(struct fgv_lane *lane, struct changes *changes)
+{
+	return changes->text.len ? post_first(lane, changes, changes->text.len) : CUDA_SUCCESS;
+}
+
+/* A node has been written behind @before bytes of others. */
+static CUresult post_if_due(struct fgv_lane *lane, struct changes *changes, size_t before)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	if (changes->text.len > FGV_DATA_MAX && before)
+		res = post_first(lane, changes, before);
+	if (res || changes->text.len < changes->piece)
+		return res;
+	changes->piece = fgv_min_u64(2 * changes->piece, PIECE_BYTES);
+	return post_changes(lane, changes);
+}
+
 /* --- Building ------------------------------------------------------------------ */
 
 /* In pieces that fit into a message, of which the last is the call. */
@@ -172,28 +217,61 @@ static CUresult make_launches(struct fgv_exec *exec, const struct fgv_exec_text 
 	return put_in_order(exec);
 }
 
-/* Whether it is there already. */
-static bool take_kept(struct fgv_exec *exec, const struct fgv_exec_part *text,
-		      struct fgv_exec_launch *launch)
+/* The graph of a text that is alike does what @text says from now on. */
+static CUresult make_alike(struct fgv_lane *lane, struct fgv_exec_launch *launch,
+			   const struct fgv_exec_kept_text *text)
+{
+	struct changes changes = {.launch = launch, .piece = PIECE_MIN_BYTES, .is_text_new = true};
+	struct fgv_exec_difference difference = {
+		.from = launch->source.text, .to = text->bytes, .len = text->len};
+	struct fgv_graph_node head;
+	const uint8_t *message;
+	CUresult res = CUDA_SUCCESS;
+
+	while (!res && fgv_exec_alike_next(&difference, &head, &message)) {
+		size_t before = changes.text.len;
+
+		res = fgv_exec_part_put(&changes.text, head, NULL, message);
+		if (!res)
+			res = post_if_due(lane, &changes, before);
+	}
+	if (!res)
+		res = post_changes(lane, &changes);
+	fgv_exec_part_free(&changes.text);
+	if (res)
+		fgv_exec_kept_forget(&launch->source);
+	else
+		fgv_exec_kept_become(text, &launch->source);
+	return res;
+}
+
+/* *@taken: whether there was one, or one that could be made into it. */
+static CUresult take_kept(struct fgv_lane *lane, struct fgv_exec *exec,
+			  const struct fgv_exec_part *text, struct fgv_exec_launch *launch,
+			  bool *taken)
 {
 	const struct fgv_exec_kept_text kept = {text->bytes, text->len, text->count};
-	uint32_t graph = fgv_exec_kept_take(&kept, exec->host.stream, &launch->source);
+	uint32_t graph;
+	enum fgv_exec_kept found =
+		fgv_exec_kept_take(&kept, exec->host.stream, &graph, &launch->source);
 
-	if (!graph)
-		return false;
+	*taken = found != FGV_EXEC_KEPT_NONE;
+	if (!*taken)
+		return CUDA_SUCCESS;
 	exec->host.was_kept |= launch->source.was_launched;
 	keep(exec, launch, graph);
-	return true;
+	return found == FGV_EXEC_KEPT_ALIKE ? make_alike(lane, launch, &kept) : CUDA_SUCCESS;
 }
 
 static CUresult build_launch(struct fgv_lane *lane, struct fgv_exec *exec,
 			     const struct fgv_exec_part *text, struct fgv_exec_launch *launch)
 {
 	uint32_t graph = 0, refused = 0;
-	CUresult res;
+	bool taken;
+	CUresult res = take_kept(lane, exec, text, launch, &taken);
 
-	if (take_kept(exec, text, launch))
-		return CUDA_SUCCESS;
+	if (res || taken)
+		return res;
 	res = send(lane, text, 0, &graph, &refused);
 	if (!res && refused == CUDA_ERROR_OUT_OF_MEMORY && fgv_exec_kept_drop(lane))
 		res = send(lane, text, 0, &graph, &refused);
@@ -270,47 +348,14 @@ CUresult fgv_exec_host_build(struct fgv_lane *lane, struct fgv_exec *exec)
 	return res;
 }
 
-/* --- Changes ------------------------------------------------------------------- */
-
-/* Changes of one of the host's graphs that are to be sent. */
-struct changes {
-	struct fgv_exec_launch *launch;
-	struct fgv_exec_part text;
-	size_t piece; /* bytes, of the next one */
-};
-
-static CUresult post_changes(struct fgv_lane *lane, struct changes *changes)
-{
-	struct fgv_exec_part *text = &changes->text;
-	CUresult res = CUDA_SUCCESS;
-
-	if (text->len > FGV_DATA_MAX)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (text->len) {
-		fgv_exec_kept_forget(&changes->launch->source);
-		res = fgv_post_graph_update(lane, changes->launch->graph, text->bytes,
-					    (uint32_t)text->len);
-	}
-	text->len = 0;
-	return res;
-}
+/* --- Changes of nodes ---------------------------------------------------------- */
 
 static CUresult change(struct fgv_lane *lane, struct changes *changes, struct fgv_node *node)
 {
 	size_t before = changes->text.len;
-	uint64_t *moved = &changes->launch->moved;
-	CUresult res = fgv_exec_text_change(&changes->text, node, moved);
+	CUresult res = fgv_exec_text_change(&changes->text, node, &changes->launch->moved);
 
-	if (!res && changes->text.len > FGV_DATA_MAX && before) {
-		changes->text.len = before;
-		res = post_changes(lane, changes);
-		if (!res)
-			res = fgv_exec_text_change(&changes->text, node, moved);
-	}
-	if (res || changes->text.len < changes->piece)
-		return res;
-	changes->piece = fgv_min_u64(2 * changes->piece, PIECE_BYTES);
-	return post_changes(lane, changes);
+	return res ? res : post_if_due(lane, changes, before);
 }
 
 /* What is posted one by one is posted as it is then, unless it could be the host's now. */

@@ -9,15 +9,16 @@
 #include <sys/queue.h>
 
 #include "api/gpu_guest.h"
-#include "api/wire.h"
-#include "common/util.h"
 #include "frontend/client/lane.h"
 
 /* Texts that the host has built of late are known by so many numbers. */
 #define KNOWN 64u
 
-/* Of a hash: odd, with bits in all places. */
-#define FACTOR UINT64_C(0x9e3779b97f4a7c15)
+/* Numbers of what came of late; 0: nothing. */
+struct known {
+	uint64_t numbers[KNOWN];
+	uint32_t next;
+};
 
 struct kept {
 	TAILQ_ENTRY(kept) link;
@@ -30,53 +31,25 @@ static struct {
 	TAILQ_HEAD(kept_list, kept) list;
 	uint32_t count, nodes;
 	uint32_t age;
-	uint64_t known[KNOWN];
-	uint32_t next_known;
+	struct known texts, shapes;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .list = TAILQ_HEAD_INITIALIZER(all.list)};
 
 /* --- Texts --------------------------------------------------------------------- */
 
-static bool is_for_keeping(uint32_t op)
+static bool is_for_keeping(const struct fgv_exec_kept_text *text, struct fgv_exec_numbers *numbers)
 {
-	return op == FGV_OP_LAUNCH || op == FGV_OP_LAUNCH_COOPERATIVE ||
-	       op == FGV_OP_LAUNCH_CLUSTERS || op == FGV_GRAPH_NO_OP;
-}
-
-static uint64_t number_of(const uint8_t *bytes, size_t len)
-{
-	const uint64_t *words = (const uint64_t *)bytes;
-	uint64_t number = len;
-
-	for (size_t i = 0; i < len / 8; i++)
-		number = (number ^ words[i] ^ (number >> 29)) * FACTOR;
-	return number ? number : 1;
-}
-
-/* 0: it is not for keeping. */
-static uint64_t number_of_text(const struct fgv_exec_kept_text *text)
-{
-	struct fgv_graph_node head;
-
-	if (text->nodes > FGV_EXEC_KEPT_NODES_MAX)
-		return 0;
-	for (size_t at = 0; at < text->len;) {
-		memcpy(&head, text->bytes + at, sizeof(head));
-		if (!is_for_keeping(head.op))
-			return 0;
-		at += sizeof(head) + fgv_align_up(head.before_count * sizeof(uint32_t), 8) +
-		      fgv_align_up(head.message_len, 8);
-	}
-	return number_of(text->bytes, text->len);
+	return text->nodes <= FGV_EXEC_KEPT_NODES_MAX &&
+	       fgv_exec_alike_number(text->bytes, text->len, numbers);
 }
 
 /* Whether it was known before. */
-static bool learn_locked(uint64_t number)
+static bool learn(struct known *known, uint64_t number)
 {
 	for (uint32_t i = 0; i < KNOWN; i++) {
-		if (all.known[i] == number)
+		if (known->numbers[i] == number)
 			return true;
 	}
-	all.known[all.next_known++ % KNOWN] = number;
+	known->numbers[known->next++ % KNOWN] = number;
 	return false;
 }
 
@@ -102,18 +75,57 @@ static bool fits(const struct fgv_exec_source *source, const uint32_t *stream)
 	return !stream || !source->was_launched || source->stream == *stream;
 }
 
-static struct kept *find_locked(const struct fgv_exec_kept_text *text, uint64_t number,
-				const uint32_t *stream)
+static struct kept *find_same_locked(const struct fgv_exec_kept_text *text, uint64_t number,
+				     const uint32_t *stream)
 {
 	struct kept *each;
 
 	TAILQ_FOREACH(each, &all.list, link) {
-		if (each->source.number == number && each->source.len == text->len &&
+		if (each->source.numbers.whole == number && each->source.len == text->len &&
 		    fits(&each->source, stream) &&
 		    !memcmp(each->source.text, text->bytes, text->len))
 			return each;
 	}
 	return NULL;
+}
+
+/* The one that was kept longest: it is the least likely to come again as it is. */
+static struct kept *find_alike_locked(const struct fgv_exec_kept_text *text, uint64_t number,
+				      const uint32_t *stream)
+{
+	struct kept *each;
+
+	TAILQ_FOREACH_REVERSE(each, &all.list, kept_list, link)
+	{
+		if (each->source.numbers.shape == number && each->source.len == text->len &&
+		    fits(&each->source, stream) &&
+		    fgv_exec_alike_are(each->source.text, text->bytes, text->len))
+			return each;
+	}
+	return NULL;
+}
+
+static bool has_room_locked(uint32_t nodes)
+{
+	return all.count < FGV_EXEC_KEPT_MAX && all.nodes + nodes <= FGV_EXEC_KEPT_NODES_MAX;
+}
+
+/*
+ * A text that comes again gets a graph of its own while there is room, so that those that take
+ * turns need not be changed each time. Where a graph is wanted for a stream it has just been looked
+ * for in vain.
+ */
+static enum fgv_exec_kept find_locked(const struct fgv_exec_kept_text *text, bool is_known,
+				      const struct fgv_exec_numbers *numbers,
+				      const uint32_t *stream, struct kept **kept)
+{
+	*kept = find_same_locked(text, numbers->whole, stream);
+	if (*kept)
+		return FGV_EXEC_KEPT_SAME;
+	if (is_known && !stream && has_room_locked(text->nodes))
+		return FGV_EXEC_KEPT_NONE;
+	*kept = find_alike_locked(text, numbers->shape, stream);
+	return *kept ? FGV_EXEC_KEPT_ALIKE : FGV_EXEC_KEPT_NONE;
 }
 
 /* Its text is kept with what is built of it. */
@@ -127,33 +139,39 @@ static void keep_text(const struct fgv_exec_kept_text *text, struct fgv_exec_sou
 	source->nodes = text->nodes;
 }
 
-uint32_t fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
-			    struct fgv_exec_source *source)
+enum fgv_exec_kept fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
+				      uint32_t *graph, struct fgv_exec_source *source)
 {
-	uint64_t number = number_of_text(text);
-	struct kept *kept;
-	bool is_known;
-	uint32_t graph;
+	struct fgv_exec_numbers numbers;
+	struct kept *kept = NULL;
+	bool is_known, is_alike_known;
+	enum fgv_exec_kept found;
 
-	*source = (struct fgv_exec_source){.number = number};
-	if (!number)
-		return 0;
+	*source = (struct fgv_exec_source){0};
+	if (!is_for_keeping(text, &numbers))
+		return FGV_EXEC_KEPT_NONE;
 	pthread_mutex_lock(&all.mutex);
-	kept = find_locked(text, number, stream);
+	is_known = learn(&all.texts, numbers.whole);
+	is_alike_known = learn(&all.shapes, numbers.shape);
+	found = find_locked(text, is_known, &numbers, stream, &kept);
 	if (kept)
 		remove_locked(kept);
-	is_known = kept || learn_locked(number);
 	source->age = all.age;
 	pthread_mutex_unlock(&all.mutex);
-	if (!kept) {
-		if (is_known)
-			keep_text(text, source);
-		return 0;
+	if (kept) {
+		*source = kept->source;
+		*graph = kept->graph;
+		free(kept);
+	} else if (is_alike_known) {
+		keep_text(text, source);
 	}
-	*source = kept->source;
-	graph = kept->graph;
-	free(kept);
-	return graph;
+	source->numbers = numbers;
+	return found;
+}
+
+void fgv_exec_kept_become(const struct fgv_exec_kept_text *text, struct fgv_exec_source *source)
+{
+	memcpy(source->text, text->bytes, text->len);
 }
 
 /* Those that were kept longest make room. */

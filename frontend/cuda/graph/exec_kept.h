@@ -1,12 +1,14 @@
 /*
  * Graphs of the host's that outlive their executable graphs. A program that captures and
  * instantiates the same work again and again gets the graph that the host has built already: then
- * instantiating asks the host for nothing.
+ * instantiating asks the host for nothing. Where the work is the same but for arguments and grids,
+ * it gets a graph that was built of work like it (exec_alike.h), and the host changes that.
  *
  * A graph is the same if its text is, byte for byte. Only graphs of kernels are kept: what a copy
  * or a fill does depends on the memory that was at its addresses when the graph was built. None is
- * kept before its text has come a second time, so a program that instantiates each graph once has
- * nothing kept. What is kept is bounded here, and the host charges for it as for any graph.
+ * kept before a text like its own has come a second time, so a program whose graphs are all of
+ * different shapes has nothing kept. What is kept is bounded here, and the host charges for it as
+ * for any graph.
  *
  * Threads: any; the lane is the caller's, and of the first device, where graphs are.
  */
@@ -17,6 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "frontend/cuda/graph/exec_alike.h"
 
 struct fgv_lane;
 
@@ -36,19 +40,30 @@ struct fgv_exec_source {
 	uint8_t *text;
 	size_t len;
 	uint32_t nodes;
-	uint64_t number;   /* of the text, to find it by */
-	uint32_t age;	   /* of the modules and limits that it was built with */
-	bool was_launched; /* last in the stream that has this handle of the host's */
+	struct fgv_exec_numbers numbers; /* of the text, to find it by */
+	uint32_t age;			 /* of the modules and limits that it was built with */
+	bool was_launched;		 /* last in the stream that has this handle of the host's */
 	uint32_t stream;
 };
 
+enum fgv_exec_kept {
+	FGV_EXEC_KEPT_NONE,
+	FGV_EXEC_KEPT_SAME,  /* a graph of the same text */
+	FGV_EXEC_KEPT_ALIKE, /* one of a text that is alike */
+};
+
 /*
- * The handle of a graph that was kept of the same @text, with *@source; unless @stream is
- * NULL, of one that was launched nowhere but there. 0: there is none, and the caller has one built
- * of the text, which *@source has if that is not for the first time.
+ * Looks for a graph that was kept, and takes it: *@graph is its handle, with *@source. With
+ * FGV_EXEC_KEPT_ALIKE the caller has the host change it, and then says so by
+ * fgv_exec_kept_become(). Unless @stream is NULL, it is one that was launched nowhere but there.
+ * FGV_EXEC_KEPT_NONE: the caller has one built of @text, which *@source has if one like it has
+ * come before.
  */
-uint32_t fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
-			    struct fgv_exec_source *source);
+enum fgv_exec_kept fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
+				      uint32_t *graph, struct fgv_exec_source *source);
+
+/* The graph of @source, taken for @text, does what that says now. */
+void fgv_exec_kept_become(const struct fgv_exec_kept_text *text, struct fgv_exec_source *source);
 
 /* Keeps @graph, or has the host destroy it. *@source is empty then. */
 void fgv_exec_kept_put(struct fgv_lane *lane, uint32_t graph, struct fgv_exec_source *source);

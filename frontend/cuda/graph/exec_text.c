@@ -74,8 +74,8 @@ static void append(struct fgv_exec_part *text, const void *from, size_t len)
 }
 
 /* As @head says, but for where it is. */
-static CUresult put_as(struct fgv_exec_part *text, struct fgv_graph_node head,
-		       const uint32_t *before, const void *message)
+CUresult fgv_exec_part_put(struct fgv_exec_part *text, struct fgv_graph_node head,
+			   const uint32_t *before, const void *message)
 {
 	size_t before_len = head.before_count * sizeof(*before);
 	CUresult res = make_room(text, sizeof(head) + fgv_align_up(before_len, 8) +
@@ -118,7 +118,7 @@ static CUresult put(struct fgv_exec_part *text, uint32_t number, const struct fg
 		.priority = priority_of(text, node),
 	};
 
-	return put_as(text, head, before, record ? record->message : NULL);
+	return fgv_exec_part_put(text, head, before, record ? record->message : NULL);
 }
 
 /* --- Parts --------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static CUresult write_choice(struct fgv_exec_part *part, struct fgv_node *node,
 	};
 
 	node->first = node->last = part->count;
-	return put_as(part, head, before, &choice);
+	return fgv_exec_part_put(part, head, before, &choice);
 }
 
 /* Its nodes are in the same part, which no other part is begun for meanwhile. */

@@ -10,6 +10,7 @@
 #ifndef FGV_CUDA_EXEC_TEXT_H
 #define FGV_CUDA_EXEC_TEXT_H
 
+#include "api/wire.h"
 #include "frontend/client/stats.h"
 #include "frontend/cuda/graph/graph_priv.h"
 
@@ -57,6 +58,9 @@ void fgv_exec_text_free(struct fgv_exec_text *text);
  * moves too much.
  */
 CUresult fgv_exec_text_change(struct fgv_exec_part *text, struct fgv_node *node, uint64_t *moved);
+/* A node as @head says, with @message, which waits for those with the numbers @before. */
+CUresult fgv_exec_part_put(struct fgv_exec_part *part, struct fgv_graph_node head,
+			   const uint32_t *before, const void *message);
 void fgv_exec_part_free(struct fgv_exec_part *part);
 
 #endif

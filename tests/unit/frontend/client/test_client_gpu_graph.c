@@ -50,12 +50,15 @@ static const uint8_t *read_node(const uint8_t *at, struct kept_graph *graph)
 	return at + fgv_align_up(head.message_len, 8);
 }
 
-static void read_text(const uint8_t *at, uint64_t len, struct kept_graph *graph)
+/* How many there are. */
+static uint64_t read_text(const uint8_t *at, uint64_t len, struct kept_graph *graph)
 {
 	const uint8_t *end = at + len;
+	uint64_t count = 0;
 
-	while (at < end)
+	for (; at < end; count++)
 		at = read_node(at, graph);
+	return count;
 }
 
 CUresult fgv_do_graph_build(struct fgv_session *session, struct fgv_request *request,
@@ -103,7 +106,8 @@ CUresult fgv_do_graph_update(struct fgv_session *session, struct fgv_request *re
 			     const struct fgv_graph_update_in *in)
 {
 	UNUSED;
-	read_text(in->text, in->text_len, graph_of(in->graph));
+	HOST_SET(changed_nodes,
+		 host.changed_nodes + read_text(in->text, in->text_len, graph_of(in->graph)));
 	return CUDA_SUCCESS;
 }
 

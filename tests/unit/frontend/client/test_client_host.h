@@ -67,6 +67,7 @@ struct host {
 	uint64_t lanes_attached;
 	uint64_t violations;
 	uint64_t launch_count;
+	uint64_t changed_nodes; /* of graphs */
 	struct host_launch launches[HOST_LAUNCHES];
 	uint8_t priorities[4]; /* of the first nodes of graphs, as they came last */
 	uint32_t cluster[3];   /* of the last launch in clusters */

@@ -71,20 +71,19 @@ START_TEST(comes_again_without_the_host)
 }
 END_TEST
 
+/* It has another edge. */
 START_TEST(another_is_another)
 {
 	CUgraph graph;
 
 	load_kernel();
 	graph = keep_chain(SHORT);
-	EXPECT(fgv_node_set_params(nodes[SHORT - 1], kernel_of(99)), CUDA_SUCCESS);
+	EXPECT(fgv_graph_add_edges(graph, &nodes[0], &nodes[2], NULL, 1), CUDA_SUCCESS);
 	live(graph, NULL);
 	check_host(3, 2);
-	ck_assert_uint_eq(argument(3 * SHORT - 1), 99);
-	EXPECT(fgv_node_set_params(nodes[SHORT - 1], kernel_of(SHORT - 1)), CUDA_SUCCESS);
+	EXPECT(fgv_graph_remove_edges(graph, &nodes[0], &nodes[2], 1), CUDA_SUCCESS);
 	live(graph, NULL);
 	check_host(3, 2);
-	ck_assert_uint_eq(argument(4 * SHORT - 1), SHORT - 1);
 }
 END_TEST
 
@@ -189,9 +188,10 @@ START_TEST(is_built_anew_for_another_stream)
 	ck_assert_uint_eq(argument(3 * SHORT), 99);
 	host_seen();
 	end(exec);
-	check_host(3, 2);
+	check_host(3, 1);
 	live(graph, NULL);
-	check_host(3, 2);
+	check_host(3, 1);
+	ck_assert_uint_eq(argument(4 * SHORT), 0);
 }
 END_TEST
 
@@ -233,6 +233,132 @@ START_TEST(is_for_any_stream_unless_launched)
 	check_host(2, 1);
 	live(graph, NULL);
 	check_host(2, 1);
+}
+END_TEST
+
+/* --- What is alike ------------------------------------------------------------- */
+
+/* The chain's kernels get @value, and one more each. */
+static void set_all(unsigned count, uint64_t value)
+{
+	for (unsigned i = 0; i < count; i++)
+		EXPECT(fgv_node_set_params(nodes[i], kernel_of(value + i)), CUDA_SUCCESS);
+}
+
+static void check_arguments(uint64_t first_launch, unsigned count, uint64_t value)
+{
+	for (unsigned i = 0; i < count; i++)
+		ck_assert_uint_eq(argument(first_launch + i), value + i);
+}
+
+/* The host is told what differs, and builds nothing. */
+START_TEST(alike_ones_are_changed)
+{
+	CUgraph graph;
+
+	load_kernel();
+	graph = keep_chain(SHORT);
+	for (uint64_t i = 1; i <= 4; i++) {
+		EXPECT(fgv_node_set_params(nodes[SHORT - 1], kernel_of(100 * i)), CUDA_SUCCESS);
+		live(graph, NULL);
+		check_host(2, 1);
+		ck_assert_uint_eq(requests(FGV_OP_GRAPH_UPDATE), i);
+		check_arguments((i + 1) * SHORT, SHORT - 1, 0);
+		ck_assert_uint_eq(argument((i + 2) * SHORT - 1), 100 * i);
+	}
+	ck_assert_uint_eq(HOST_GET(changed_nodes), 4);
+}
+END_TEST
+
+/* From the second graph on, and however long what is sent. */
+START_TEST(all_of_alike_ones_are_changed)
+{
+	CUgraph graph;
+
+	load_kernel();
+	graph = new_chain(MANY);
+	for (uint64_t i = 0; i < 5; i++) {
+		set_all(MANY, i * 10000);
+		live(graph, NULL);
+		check_arguments(i * MANY, MANY, i * 10000);
+	}
+	check_host(2, 1);
+	ck_assert_uint_eq(HOST_GET(changed_nodes), 3 * MANY);
+	ck_assert_uint_lt(requests(FGV_OP_GRAPH_UPDATE), 3 * MANY / 20);
+}
+END_TEST
+
+/* Texts that take turns have a graph each. */
+START_TEST(those_that_come_again_are_not_changed)
+{
+	CUgraph graph;
+
+	load_kernel();
+	graph = keep_chain(SHORT);
+	for (uint64_t i = 0; i < 8; i++) {
+		set_all(SHORT, i % 3 * 100);
+		live(graph, NULL);
+		check_arguments((i + 2) * SHORT, SHORT, i % 3 * 100);
+	}
+	check_host(4, 1);
+	ck_assert_uint_eq(HOST_GET(changed_nodes), 2 * SHORT);
+}
+END_TEST
+
+/* More texts than are kept: each is made of another, as that costs less than building it. */
+START_TEST(those_that_come_again_too_late_are_changed)
+{
+	const unsigned texts = FGV_EXEC_KEPT_MAX + 4;
+	CUgraph graph;
+
+	load_kernel();
+	graph = new_chain(SHORT);
+	for (uint64_t i = 0; i < 4 * texts; i++) {
+		set_all(SHORT, i % texts * 100);
+		live(graph, NULL);
+		check_arguments(i * SHORT, SHORT, i % texts * 100);
+	}
+	ck_assert_uint_le(requests(FGV_OP_GRAPH_BUILD), FGV_EXEC_KEPT_MAX + 1);
+}
+END_TEST
+
+/* What the program changes then is not what the text says. */
+START_TEST(alike_ones_that_are_changed_again_are_not_kept)
+{
+	CUgraphExec exec;
+	CUgraph graph;
+
+	load_kernel();
+	graph = keep_chain(SHORT);
+	set_all(SHORT, 100);
+	exec = instantiate(graph);
+	EXPECT(fgv_exec_set_params(exec, nodes[0], kernel_of(99)), CUDA_SUCCESS);
+	launch(exec);
+	end(exec);
+	check_host(2, 2);
+	live(graph, NULL);
+	check_host(3, 2);
+	check_arguments(3 * SHORT, SHORT, 100);
+}
+END_TEST
+
+/* Its earlier launch may still run there. */
+START_TEST(alike_ones_of_another_stream_are_left_there)
+{
+	CUstream stream;
+	CUgraph graph;
+
+	load_kernel();
+	EXPECT(fgv_stream_create(&stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+	graph = keep_chain(SHORT);
+	for (uint64_t i = 1; i <= 6; i++) {
+		set_all(SHORT, i * 100);
+		live(graph, i % 2 ? stream : NULL);
+		check_arguments((i + 1) * SHORT, SHORT, i * 100);
+		ck_assert_uint_eq(host.launches[(i + 1) * SHORT].stream != host.launches[0].stream,
+				  i % 2);
+	}
+	check_host(3, 1);
 }
 END_TEST
 
@@ -351,6 +477,12 @@ int main(void)
 	tcase_add_test(tests, is_built_anew_for_another_stream);
 	tcase_add_test(tests, streams_take_turns);
 	tcase_add_test(tests, is_for_any_stream_unless_launched);
+	tcase_add_test(tests, alike_ones_are_changed);
+	tcase_add_test(tests, all_of_alike_ones_are_changed);
+	tcase_add_test(tests, those_that_come_again_are_not_changed);
+	tcase_add_test(tests, those_that_come_again_too_late_are_changed);
+	tcase_add_test(tests, alike_ones_that_are_changed_again_are_not_kept);
+	tcase_add_test(tests, alike_ones_of_another_stream_are_left_there);
 	tcase_add_test(tests, goes_with_its_module);
 	tcase_add_test(tests, goes_with_a_limit);
 	tcase_add_test(tests, goes_with_a_reset);
