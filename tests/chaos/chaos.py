@@ -137,8 +137,11 @@ class Rounds:
             return
         expect(self.daemon.process.poll() is None, f"the daemon has ended: {self.daemon.log()}")
         at_rest = self.daemon.descriptors_at_rest
-        wait_until(lambda: self.daemon.descriptors() == at_rest,
-                   f"the daemon's descriptors: {at_rest} at rest, {self.daemon.descriptors()} now")
+        try:
+            wait_until(lambda: self.daemon.descriptors() == at_rest, "the daemon's descriptors")
+        except Failure as failure:
+            raise Failure(f"{failure}: {at_rest} at rest ({self.daemon.files_at_rest}), "
+                          f"{self.daemon.descriptors()} now ({self.daemon.open_files()})") from failure
         wait_until(lambda: not self.daemon.children(), "the end of the daemon's children")
         wait_until(lambda: journal_is_empty(self.daemon), "an empty journal")
         self.holds = sum(vm["holds"] for vm in self.daemon.report()["vms"])
@@ -165,6 +168,7 @@ def begin_to_look(daemon, name):
     finish(daemon.start(name, "workloads/vecadd"))
     wait_until(lambda: not daemon.children(), "the end of the first program's process")
     daemon.descriptors_at_rest = daemon.descriptors()
+    daemon.files_at_rest = daemon.open_files()
 
 
 def run_daemon(programs, names, may_go_on):
