@@ -5,10 +5,10 @@
  *
  * - A line is what lies between two newlines, of FGV_LOG_LINE_MAX bytes at most; whatever is no
  *   printable ASCII becomes '?'. Its priority is one of those that fgv_log_be_relayed() writes,
- * else a warning's.
+ *   else a warning's.
  * - A VM's processes have FGV_RELAY_LINES lines a second, and may save up FGV_RELAY_BURST of them;
- * all processes together have FGV_RELAY_ALL_LINES. Of a VM no more than FGV_RELAY_BYTES are read in
- * a second. How much was left out is said, every ten seconds at most.
+ *   all processes together have FGV_RELAY_ALL_LINES. Of a VM no more than FGV_RELAY_BYTES are read
+ *   in a second. How much was left out is said, every ten seconds at most.
  * - The pipe blocks neither side: where it is full, the process loses lines (log.h), and where the
  *   daemon's own standard error is, the daemon leaves them out.
  *
@@ -72,8 +72,10 @@ void fgv_relay_about(struct fgv_relay *relay, struct fgv_relay_limit *limit,
 		     const struct fgv_log_subject *subject);
 /* Passes on all that has been written. */
 void fgv_relay_drain(struct fgv_relay *relay);
-/* Does the same, and ends it: a descriptor that is still open somewhere leads nowhere. NULL is
- * none. */
+/*
+ * Does the same, and ends it: what is written to a descriptor that is still open somewhere is lost.
+ * NULL is none.
+ */
 void fgv_relay_close(struct fgv_relay *relay);
 
 #endif

@@ -23,8 +23,8 @@ struct fgv_paging {
 	uint64_t used_ns;   /* of the GPU, when it was looked at last */
 	uint64_t active_ns; /* when it last was seen to use the GPU, or to wait for it */
 	uint64_t out_ns;    /* how long it took to go out, the last time */
-	uint64_t tries;	    /* for room, by the time that ... */
-	uint64_t room_ns;   /* ... there was more than before; 0: its first one counts */
+	uint64_t room_ns;   /* when others had made room; 0: not since it asked for nothing */
+	uint64_t tries;	    /* for room, by then */
 };
 
 /* What it has of one GPU. */

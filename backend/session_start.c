@@ -354,7 +354,7 @@ static void name_session(struct fgv_session *session)
 	};
 }
 
-/* Nothing that its process has written since it got its setup has been read by now. */
+/* The loop reads what its process writes, and has not run since the process got its setup. */
 static void hear_process(struct fgv_session *session)
 {
 	struct fgv_log_subject subject = session->subject;

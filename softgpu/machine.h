@@ -36,8 +36,8 @@
 #define WARPS_MAX    32	 /* 1024 threads */
 #define CALLS_MAX    256 /* nested calls of one split */
 #define CALL_RECORDS 4096 /* calls of all splits of a warp */
-#define TURN_BRANCHES 4096 /* backward branches until another warp gets its turn; */
-#define TURN_INSNS    16   /* one over so many instructions counts twice, and so on */
+#define TURN_BRANCHES 4096 /* backward branches until another warp gets its turn */
+#define TURN_INSNS    16   /* each so many instructions that one goes back count as one more */
 
 /* Windows of the generic address space, above all that a process can map. */
 #define SHARED_WINDOW 0x0002000000000000ull

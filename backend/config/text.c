@@ -27,7 +27,7 @@ static const struct {
 	{"us", FGV_NS_PER_US},
 };
 
-/* Room for more than @len bytes, and their NUL; the most is for one byte too many. */
+/* Room for a byte behind @len others, and a NUL; at most for one byte more than a file may have. */
 static int grow(char **text, size_t *room, size_t len)
 {
 	size_t wanted = fgv_min_u64(*room ? 2 * *room : FILE_FIRST, FILE_MAX + 2);

@@ -137,8 +137,8 @@ HANDLER(mbarrier_tx)
 
 /*
  * o[0]: predicate, true where the phase is over; o[1]: address, o[2]: a state (64 bits) or, with
- * aux 1, the parity of a phase (32). A warp that must wait lets others run
- * at its next backward branch.
+ * aux 1, the parity of a phase (32). A warp that must wait lets others run at its next backward
+ * branch.
  */
 HANDLER(mbarrier_test)
 {

@@ -127,7 +127,7 @@ struct changes {
 	bool is_text_new; /* the graph is to be kept, with a text of what it does then */
 };
 
-/* The first @len bytes of what is written, which what is behind them takes the place of. */
+/* Posts the first @len bytes of what is written; the rest moves up. */
 static CUresult post_first(struct fgv_lane *lane, struct changes *changes, size_t len)
 {
 	struct fgv_exec_part *text = &changes->text;
