@@ -138,6 +138,12 @@ int fgv_sched_charge(struct fgv_sched_session *session, uint64_t used_ns, uint64
  */
 void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns);
 
+/*
+ * What a holder does under its grant will cost the next one @cost_ns of its own: the holder is
+ * charged for that, too, beyond the time that it holds the GPU. Nothing happens unless it holds.
+ */
+void fgv_sched_surcharge(struct fgv_sched_session *session, uint64_t cost_ns, uint64_t now_ns);
+
 /* What @session expects, as it asks or is about to give back. Nothing happens to it. */
 void fgv_sched_advise(struct fgv_sched_session *session, const struct fgv_sched_advice *advice);
 

@@ -138,23 +138,36 @@ static uint64_t believable(const struct fgv_sched_session *session, uint64_t use
 	return fgv_min_u64(used_ns, held_ns - fgv_min_u64(held_ns, session->charged_ns));
 }
 
-static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+static void bill(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
 {
 	struct fgv_sched_vgpu *vgpu = session->vgpu;
 	struct fgv_sched *sched = vgpu->sched;
 
-	used_ns = believable(session, used_ns, now_ns);
-	session->charged_ns += used_ns;
-	session->stats.gpu_ns += used_ns;
-	fgv_recent_add(&session->recent, used_ns, session->settled_ns, now_ns);
-	if (sched->policy->time_shared)
-		used_ns = now_ns - session->settled_ns;
-	session->settled_ns = now_ns;
-	judge_interactive(session, now_ns);
 	fgv_sfq_charge(&vgpu->sessions, &session->node, used_ns);
 	if (sched->policy->charge != NULL)
 		sched->policy->charge(&sched->gpu, &vgpu->pub, used_ns, now_ns);
 	fgv_sched_watch_charge(vgpu, used_ns);
+}
+
+static void charge(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
+{
+	used_ns = believable(session, used_ns, now_ns);
+	session->charged_ns += used_ns;
+	session->stats.gpu_ns += used_ns;
+	fgv_recent_add(&session->recent, used_ns, session->settled_ns, now_ns);
+	if (session->vgpu->sched->policy->time_shared)
+		used_ns = now_ns - session->settled_ns;
+	session->settled_ns = now_ns;
+	judge_interactive(session, now_ns);
+	bill(session, used_ns, now_ns);
+}
+
+/* What no grant was held for, up to now. */
+static void bill_extra(struct fgv_sched_session *session, uint64_t ns, uint64_t now_ns)
+{
+	session->stats.gpu_ns += ns;
+	fgv_recent_add(&session->recent, ns, now_ns - fgv_min_u64(ns, now_ns), now_ns);
+	bill(session, ns, now_ns);
 }
 
 void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, uint64_t now_ns)
@@ -165,14 +178,16 @@ void fgv_sched_charge_late(struct fgv_sched_session *session, uint64_t used_ns, 
 	now_ns = fgv_sched_enter(sched, now_ns);
 	if (session->state != SESSION_WAITING)
 		return;
-	session->stats.gpu_ns += used_ns;
-	fgv_recent_add(&session->recent, used_ns, now_ns - fgv_min_u64(used_ns, now_ns), now_ns);
-	fgv_sfq_charge(&vgpu->sessions, &session->node, used_ns);
-	if (sched->policy->charge != NULL)
-		sched->policy->charge(&sched->gpu, &vgpu->pub, used_ns, now_ns);
+	bill_extra(session, used_ns, now_ns);
 	if (sched->policy->put != NULL)
 		sched->policy->put(&sched->gpu, &vgpu->pub, now_ns);
-	fgv_sched_watch_charge(vgpu, used_ns);
+}
+
+void fgv_sched_surcharge(struct fgv_sched_session *session, uint64_t cost_ns, uint64_t now_ns)
+{
+	now_ns = fgv_sched_enter(session->vgpu->sched, now_ns);
+	if (session->state == SESSION_HOLDING)
+		bill_extra(session, cost_ns, now_ns);
 }
 
 void fgv_sched_settle(struct fgv_sched *sched, uint64_t now_ns)

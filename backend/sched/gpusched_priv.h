@@ -68,6 +68,7 @@ struct fgv_gpusched_session {
 	uint64_t used_ns; /* what of the report has been charged */
 	uint64_t charged_at_ns;
 	uint64_t sync_calls; /* what of the report has been counted */
+	uint32_t changes;    /* likewise */
 
 	struct fgv_cosched_guest *guest;		/* NULL: it is never favoured */
 	LIST_ENTRY(fgv_gpusched_session) favoured_link; /* while is_favoured */

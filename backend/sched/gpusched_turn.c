@@ -71,6 +71,16 @@ void fgv_gpusched_charge(struct fgv_gpusched_session *session)
 	fgv_sched_charge(session->sched, used_ns, session->charged_at_ns);
 }
 
+/* What the session's turn, which ends, costs the next one beyond its time. */
+static void surcharge(struct fgv_gpusched_session *session)
+{
+	uint32_t changes = __atomic_load_n(&session->grant->changes, __ATOMIC_RELAXED);
+
+	if (changes != session->changes && pays_for_time(session))
+		fgv_sched_surcharge(session->sched, FGV_GRANT_CHANGE_NS, session->charged_at_ns);
+	session->changes = changes;
+}
+
 /* The grant has ended, or does now. */
 void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_ns, bool more)
 {
@@ -78,6 +88,7 @@ void fgv_gpusched_end_grant(struct fgv_gpusched_session *session, uint64_t used_
 	session->favour = FGV_GPUSCHED_NOBODY;
 	session->state = more ? SESSION_WAITING : SESSION_IDLE;
 	fgv_gpusched_advise(session);
+	surcharge(session);
 	fgv_sched_release(session->sched, used_ns, more, session->charged_at_ns);
 	if (session->is_misplaced && fgv_gpusched_levels_place(session))
 		fgv_gpusched_condemn(session, "there is no memory to change its priority");

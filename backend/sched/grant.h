@@ -27,6 +27,13 @@
 
 #define FGV_GRANT_NO_LIMIT UINT64_MAX
 
+/*
+ * What loading or unloading a module costs the next turn of another session, as the GPU changes to
+ * another context and back: measured on an H200 (docs/design/0004-grant.md, "Errands"). A turn in
+ * which that happened is charged it beyond its time.
+ */
+#define FGV_GRANT_CHANGE_NS UINT64_C(300000)
+
 enum fgv_grant_state { FGV_GRANT_NONE, FGV_GRANT_BUSY, FGV_GRANT_IDLE };
 
 enum {
@@ -67,7 +74,7 @@ struct fgv_grant {
 	uint32_t gap_ns;  /* as it gives back: expects to want the GPU again after this; 0: unknown */
 	uint64_t progress; /* pieces of work that are done, in all */
 	uint32_t next_ns; /* of the work that waits first, as expected; 0: unknown */
-	uint32_t reserved;
+	uint32_t changes; /* modules loaded and unloaded under grants, in all */
 };
 _Static_assert(sizeof(struct fgv_grant) == 3 * FGV_CACHE_LINE, "a line for each writer");
 

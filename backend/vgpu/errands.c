@@ -95,23 +95,25 @@ uint64_t fgv_errands_begin(const struct fgv_session *session)
 	return fgv_gate_is_alone(&session->gate) ? 0 : now_ns(session);
 }
 
-/* @credit_ns: what it counts for where it is not paid for by the grant. */
-static void pay(struct fgv_session *session, uint64_t ns, uint64_t credit_ns)
+/* True: the grant pays. @credit_ns: what it counts for otherwise. */
+static bool pay(struct fgv_session *session, uint64_t ns, uint64_t credit_ns)
 {
 	struct fgv_errands *errands = &session->errands;
 
 	if (fgv_gate_pay(&session->gate, ns))
-		return;
+		return true;
 	errands->credit_ns -= (int64_t)credit_ns;
 	if (errands->credit_ns < -(int64_t)FGV_ERRANDS_BURST_NS)
 		errands->credit_ns = -(int64_t)FGV_ERRANDS_BURST_NS;
+	return false;
 }
 
 void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns)
 {
 	uint64_t took_ns = fgv_max_u64(now_ns(session), begun_ns) - begun_ns;
 	struct fgv_errands *errands = &session->errands;
-
+	struct fgv_grant *grant = session->gate.grant;
+	bool is_change = is_load(op) || op == FGV_OP_MODULE_UNLOAD;
 	uint64_t credit_ns = took_ns;
 
 	session->gpu->late_ns = 0;
@@ -119,9 +121,10 @@ void fgv_errands_end(struct fgv_session *session, uint16_t op, uint64_t begun_ns
 		errands->load_ns = errands->load_ns / 2 + took_ns / 2;
 		credit_ns = fgv_min_u64(took_ns, FGV_ERRANDS_LOAD_NS);
 	}
-	if (is_load(op) || op == FGV_OP_MODULE_UNLOAD)
-		credit_ns = fgv_max_u64(credit_ns, FGV_ERRANDS_CHANGE_NS);
-	pay(session, took_ns, credit_ns);
+	if (is_change)
+		credit_ns = fgv_max_u64(credit_ns, FGV_GRANT_CHANGE_NS);
+	if (pay(session, took_ns, credit_ns) && is_change)
+		__atomic_store_n(&grant->changes, grant->changes + 1, __ATOMIC_RELAXED);
 }
 
 void fgv_errands_settle(struct fgv_session *session)

@@ -23,11 +23,10 @@
 #define FGV_ERRANDS_PART     200 /* one in so many of the time that passes */
 
 /*
- * What loading or unloading a module costs others: at least that the GPU changes to another context
- * and back. What loading takes beyond a millisecond is compiling, on a processor.
+ * What loading a module counts for at most: what it takes beyond that is compiling, on a processor.
+ * Loading and unloading count for FGV_GRANT_CHANGE_NS at least.
  */
-#define FGV_ERRANDS_CHANGE_NS UINT64_C(300000)
-#define FGV_ERRANDS_LOAD_NS   UINT64_C(1000000)
+#define FGV_ERRANDS_LOAD_NS UINT64_C(1000000)
 
 struct fgv_errands {
 	int64_t credit_ns;  /* below 0: to be made up for first */

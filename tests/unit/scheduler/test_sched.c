@@ -239,6 +239,28 @@ START_TEST(usage_is_cut_at_the_time_held)
 }
 END_TEST
 
+/* Beyond the time held: only of a holder, and its VM's next turns come so much later. */
+START_TEST(what_costs_others_is_charged)
+{
+	open_sched(&fgv_policy_fair, 2);
+	fgv_sched_surcharge(session[0], MS, 0);
+	ck_assert_uint_eq(vm_stats(vgpu[0]).gpu_ns, 0);
+	fgv_sched_request(session[0], 0);
+	fgv_sched_request(session[1], 0);
+	expect(FGV_SCHED_GRANT, 0, 0);
+	fgv_sched_surcharge(session[0], 10 * SLICE, SLICE);
+	fgv_sched_release(session[0], SLICE, true, SLICE);
+	ck_assert_uint_eq(vm_stats(vgpu[0]).gpu_ns, 11 * SLICE);
+	ck_assert_uint_eq(vm_stats(vgpu[0]).overruns, 0);
+	for (uint64_t turn = 1; turn <= 11; turn++) {
+		expect(FGV_SCHED_GRANT, 1, turn * SLICE);
+		fgv_sched_release(session[1], SLICE, true, (turn + 1) * SLICE);
+	}
+	expect(FGV_SCHED_GRANT, 0, 12 * SLICE);
+	close_sched();
+}
+END_TEST
+
 START_TEST(time_does_not_go_back)
 {
 	open_sched(&fgv_policy_fair, 1);
@@ -643,7 +665,7 @@ static void random_event(unsigned int who, uint64_t now)
 {
 	struct fgv_sched_session *s = session[who];
 
-	switch (draw(9)) {
+	switch (draw(10)) {
 	case 0:
 		fgv_sched_withdraw(s, now);
 		break;
@@ -666,6 +688,9 @@ static void random_event(unsigned int who, uint64_t now)
 			break;
 		fgv_sched_detach_session(s, draw(UINT64_MAX), now);
 		fgv_sched_attach_session(vgpu[who], NULL, now, &session[who]);
+		break;
+	case 7:
+		fgv_sched_surcharge(s, draw(SLICE), now);
 		break;
 	default:
 		fgv_sched_request(s, now);
@@ -720,6 +745,7 @@ static TCase *core_case(void)
 	tcase_add_test(tc, who_goes_on_wakes_nobody);
 	tcase_add_test(tc, within_a_vm_the_other_session_is_next);
 	tcase_add_test(tc, usage_is_cut_at_the_time_held);
+	tcase_add_test(tc, what_costs_others_is_charged);
 	tcase_add_test(tc, time_does_not_go_back);
 	tcase_add_test(tc, who_dies_with_the_grant_is_charged);
 	tcase_add_test(tc, statistics);

@@ -71,6 +71,68 @@ START_TEST(both_busy_have_limits)
 }
 END_TEST
 
+static bool holds(const struct fake *fake)
+{
+	return fake_state(fake) == FGV_GRANT_BUSY;
+}
+
+/* What two has been charged; @at_ns: up to when. */
+static uint64_t charged_to_two(uint64_t *at_ns)
+{
+	uint64_t charged_ns;
+
+	pthread_mutex_lock(&gpusched->lock);
+	charged_ns = fgv_sched_session_stats(two.session->sched)->gpu_ns;
+	*at_ns = two.session->charged_at_ns;
+	pthread_mutex_unlock(&gpusched->lock);
+	return charged_ns;
+}
+
+/*
+ * What two's next turn is charged beyond the time by the clock, as it says that it made @changes.
+ * Both ask on, and give back at once.
+ */
+static int64_t beyond_the_clock(uint32_t changes)
+{
+	uint64_t before_ns, charged_ns, from_ns, to_ns;
+
+	for (;;) {
+		AWAIT(holds(&one) || holds(&two));
+		if (holds(&two))
+			break;
+		fake_give_back(&one, true);
+	}
+	before_ns = charged_to_two(&from_ns);
+	__atomic_store_n(&two.grant->changes, two.grant->changes + changes, __ATOMIC_RELAXED);
+	fake_give_back(&two, true);
+	AWAIT(holds(&one) || holds(&two));
+	charged_ns = charged_to_two(&to_ns) - before_ns;
+	return (int64_t)charged_ns - (int64_t)(to_ns - from_ns);
+}
+
+/*
+ * Where modules were loaded the next turn is worth less: the turn before pays for that, once. The
+ * clock is read here a moment before and after the grant, so the charge may be less than it says.
+ */
+START_TEST(changes_are_charged)
+{
+	int64_t beyond_ns, most_ns = INT64_MIN;
+
+	fake_one_alone();
+	fake_want(&two, true);
+	AWAIT(fake_limit(&one) != FGV_GRANT_NO_LIMIT);
+	fake_give_back(&one, true);
+	for (int turn = 0; turn < 20; turn++) {
+		ck_assert_int_le(beyond_the_clock(0), 0);
+		beyond_ns = beyond_the_clock(1 + (uint32_t)turn);
+		ck_assert_int_le(beyond_ns, FGV_GRANT_CHANGE_NS);
+		most_ns = beyond_ns > most_ns ? beyond_ns : most_ns;
+	}
+	ck_assert_int_gt(most_ns, 0);
+	fake_both_leave();
+}
+END_TEST
+
 START_TEST(next_is_told_before)
 {
 	fake_one_alone();
@@ -498,6 +560,7 @@ static void add_slow(Suite *suite)
 
 	tcase_set_timeout(tcase, HANG_LIMIT_SEC * 2);
 	tcase_add_checked_fixture(tcase, gpusched_start_slow, gpusched_stop);
+	tcase_add_test(tcase, changes_are_charged);
 	tcase_add_test(tcase, next_is_told_before);
 	tcase_add_test(tcase, next_that_withdraws_is_next_no_more);
 	tcase_add_test(tcase, sleeper_is_woken);

@@ -249,6 +249,7 @@ START_TEST(nothing_is_counted_alone)
 	crowd();
 	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
 	run(&kinds[_i], 500);
+	ck_assert_uint_eq(vgpu.grant->changes, 0);
 	vgpu_take_grant(&vgpu);
 	kinds[_i].post();
 	ck_assert(is_answered());
@@ -256,13 +257,14 @@ START_TEST(nothing_is_counted_alone)
 }
 END_TEST
 
-/* Whoever holds the grant pays for the time already. */
+/* The grant pays for the time already. What costs the next session more than that is told. */
 START_TEST(nothing_is_counted_under_the_grant)
 {
 	crowd();
 	vgpu.grant->flags = FGV_GRANT_KEEP;
 	vgpu_grant(&vgpu, LONG_NS);
 	run(&kinds[_i], 500);
+	ck_assert_uint_eq(vgpu.grant->changes, kinds[_i].post == post_load ? 2 * 500 : 0);
 	vgpu_take_grant(&vgpu);
 	kinds[_i].post();
 	ck_assert(is_answered());
@@ -310,7 +312,7 @@ START_TEST(unloading_counts_for_the_change)
 	session.gpu = &gpu;
 	session.errands.credit_ns = credit_ns;
 	fgv_errands_end(&session, FGV_OP_MODULE_UNLOAD, fgv_now_ns());
-	ck_assert_int_le(session.errands.credit_ns, credit_ns - (int64_t)FGV_ERRANDS_CHANGE_NS);
+	ck_assert_int_le(session.errands.credit_ns, credit_ns - (int64_t)FGV_GRANT_CHANGE_NS);
 	session.errands.credit_ns = credit_ns;
 	fgv_errands_end(&session, FGV_OP_MODULE_LOAD, 1); /* a long one */
 	ck_assert_int_eq(session.errands.credit_ns, credit_ns - (int64_t)FGV_ERRANDS_LOAD_NS);
