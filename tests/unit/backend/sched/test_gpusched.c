@@ -89,8 +89,8 @@ static uint64_t charged_to_two(uint64_t *at_ns)
 }
 
 /*
- * What two's next turn is charged beyond the time by the clock, as it says that it made @changes.
- * Both ask on, and give back at once.
+ * Two says that it made @changes in its next turn: what the turn is charged beyond its time by the
+ * clock. Both sessions give back at once, and go on asking.
  */
 static int64_t beyond_the_clock(uint32_t changes)
 {
@@ -111,8 +111,8 @@ static int64_t beyond_the_clock(uint32_t changes)
 }
 
 /*
- * Where modules were loaded the next turn is worth less: the turn before pays for that, once. The
- * clock is read here a moment before and after the grant, so the charge may be less than it says.
+ * A turn in which modules were loaded pays once for what the next one loses by it. The clock that
+ * is read here runs a little longer than the grant, so the charge may be less than it says.
  */
 START_TEST(changes_are_charged)
 {

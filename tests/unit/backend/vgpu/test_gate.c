@@ -123,15 +123,15 @@ static unsigned use_slices(void)
 {
 	const uint64_t limit_ns = 1000000;
 	unsigned slices = 0;
-	uint64_t slice_ns;
+	uint64_t before_ns, slice_ns;
 	bool wants;
 
 	vgpu_await_wants(&vgpu);
 	do {
-		slice_ns = used_ns();
+		before_ns = used_ns();
 		vgpu_grant(&vgpu, limit_ns);
 		vgpu_await_grant(&vgpu, FGV_GRANT_NONE);
-		slice_ns = used_ns() - slice_ns;
+		slice_ns = used_ns() - before_ns;
 		slices += slice_ns > 0;
 		wants = __atomic_load_n(&vgpu.grant->wants, __ATOMIC_ACQUIRE);
 		ck_assert(slice_ns >= limit_ns || slice_ns == 0 || !wants);
