@@ -234,9 +234,10 @@ static CUresult finish(struct fgv_haul *haul, struct slot *slot)
 }
 
 /* CUDA_ERROR_NOT_READY: somebody else has to do something first. */
-static CUresult step(struct fgv_haul *haul, struct slot *slot, fgv_haul_next *next, void *arg)
+static CUresult step(struct fgv_haul *haul, struct slot *slot, enum slot_state state,
+		     fgv_haul_next *next, void *arg)
 {
-	switch (state_of(slot)) {
+	switch (state) {
 	case FREE:
 		return begin(haul, slot, next, arg);
 	case ON_GPU:
@@ -257,11 +258,14 @@ CUresult fgv_haul_turn(struct fgv_haul *haul, fgv_haul_next *next, void *arg, un
 	*moved = 0;
 	for (unsigned i = 0; i < haul->count; i++) {
 		struct slot *slot = &haul->slots[i];
-		bool is_free = state_of(slot) == FREE;
-		CUresult status = is_free && begun != CUDA_SUCCESS ? begun
-								   : step(haul, slot, next, arg);
+		/* Read once: a thread may free the slot at any time. */
+		enum slot_state state = state_of(slot);
+		CUresult status;
 
-		if (is_free && status != CUDA_SUCCESS) {
+		if (state == FREE && begun != CUDA_SUCCESS)
+			continue;
+		status = step(haul, slot, state, next, arg);
+		if (state == FREE && status != CUDA_SUCCESS) {
 			begun = status;
 			continue;
 		}
