@@ -13,8 +13,8 @@
 #include "common/util.h"
 #include "shmring/park.h"
 
-/* What ends by itself within so long after its slice is not taken: a hold costs more. */
-#define DRAIN_NS (300 * FGV_NS_PER_US)
+/* What the work of one that is asked back for a more urgent one may take to end by itself. */
+#define URGENT_DRAIN_NS (300 * FGV_NS_PER_US)
 
 /* Where holding costs time, one that has given back by itself is held when it has not asked for the
  * GPU for so many slices.
@@ -58,8 +58,8 @@ static uint64_t patience_ns(const struct fgv_gpusched_session *session)
 	uint32_t next_ns = __atomic_load_n(&session->grant->next_ns, __ATOMIC_RELAXED);
 
 	if (!policy->fills_gaps || session->slice_ns)
-		return DRAIN_NS;
-	return session->hold->holder->is_free || next_ns > DRAIN_NS ? 0 : DRAIN_NS;
+		return session->hold->holder->drain_ns;
+	return session->hold->holder->is_free || next_ns > URGENT_DRAIN_NS ? 0 : URGENT_DRAIN_NS;
 }
 
 uint64_t fgv_gpusched_hold_end_ns(const struct fgv_gpusched_session *session)

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include "backend/sched/channels.h"
 
@@ -30,6 +31,12 @@ struct fgv_holder {
 	 * is held always. Otherwise only when it pays.
 	 */
 	bool is_free;
+
+	/*
+	 * What ends by itself within so long after its slice is not taken: meanwhile the GPU works,
+	 * and while a session is held and another let go it may not.
+	 */
+	uint64_t drain_ns;
 
 	/* What the session has of the GPU is not free before forget. */
 	bool keeps_memory;

@@ -19,9 +19,13 @@
 #include <unistd.h>
 #include "backend/sched/rm.h"
 #include "common/log.h"
+#include "common/util.h"
 
 /* Of the hardware: how long others run beside what is about to be held, or has just been. */
 #define TIMESLICE_US 1000
+
+/* Holding one and letting another go takes 0.75 ms, and the GPU has two changes of context. */
+#define DRAIN_NS FGV_NS_PER_MS
 
 /* A control that ran into a time-out of the driver's is tried so often. */
 #define TRIES 3
@@ -164,6 +168,7 @@ static void forget_rm(struct fgv_hold *hold)
 
 static const struct fgv_holder rm_holder = {
 	.name = "NVIDIA's resource manager",
+	.drain_ns = DRAIN_NS,
 	.keeps_memory = true, /* the open file does */
 	.hold = hold_rm,
 	.release = release_rm,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "backend/sched/arbiter.h"
+#include "common/util.h"
 
 struct soft_hold {
 	struct fgv_hold hold; /* first */
@@ -32,6 +33,7 @@ static void forget_soft(struct fgv_hold *hold)
 static const struct fgv_holder soft_holder = {
 	.name = "the soft GPU's arbiter",
 	.is_free = true,
+	.drain_ns = 300 * FGV_NS_PER_US,
 	.hold = hold_soft,
 	.release = release_soft,
 	.forget = forget_soft,

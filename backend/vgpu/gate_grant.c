@@ -21,6 +21,13 @@
 /* What a thread may take to wake up: a pause after that is not for want of work. */
 #define WAKE_NS (200 * FGV_NS_PER_US)
 
+/*
+ * What is queued while the session is held is this part of a slice: the next turn begins with work
+ * at hand, and can still end by itself. With a whole slice, each turn would be late by what
+ * letting go and the change of context take, and its grant would be taken again.
+ */
+#define QUEUED_SHARE 2
+
 /* --- Asking for it, and giving it back --------------------------------------- */
 
 static void ring_daemon(struct fgv_gate *gate)
@@ -93,7 +100,7 @@ static int ask(const struct fgv_session *session, struct fgv_gate *gate)
 {
 	bool wants = gate->blocked || lingers(gate) || has_left(session, gate);
 
-	gate->room_ns = gate->is_held ? gate->slice_ns : 0;
+	gate->room_ns = gate->is_held ? gate->slice_ns / QUEUED_SHARE : 0;
 	if (__atomic_load_n(&gate->grant->wants, __ATOMIC_RELAXED) == wants)
 		return 0;
 	say_expected(gate, 0);

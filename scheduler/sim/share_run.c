@@ -20,7 +20,7 @@ void share_params_init(struct share_params *params)
 		.measure_ns = 30000 * MS,
 		.holds = true,
 		.by_engine = true,
-		.drain_ns = 300 * US,
+		.drain_ns = 1000 * US,
 		.let_go_ns = 400 * US,
 		.hold_ns = 350 * US,
 		.switch_ns = 145 * US,

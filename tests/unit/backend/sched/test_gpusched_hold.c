@@ -62,11 +62,16 @@ static void fake_forget(struct fgv_hold *hold)
 	__atomic_add_fetch(&((struct fake_hold *)hold)->forgotten, 1, __ATOMIC_SEQ_CST);
 }
 
+#define DRAIN_NS (300 * FGV_NS_PER_US)
+
 static const struct fgv_holder free_holder = {
-	"the test, for nothing", true, false, fake_hold, fake_release, fake_forget,
+	"the test, for nothing", true, DRAIN_NS, false, fake_hold, fake_release, fake_forget,
 };
 static const struct fgv_holder dear_holder = {
-	"the test", false, true, fake_hold, fake_release, fake_forget,
+	"the test", false, 2 * DRAIN_NS, true, fake_hold, fake_release, fake_forget,
+};
+static const struct fgv_holder patient_holder = {
+	"the test, later", false, 1000 * FGV_NS_PER_SEC, true, fake_hold, fake_release, fake_forget,
 };
 
 static void adopt_both(const struct fgv_holder *holder)
@@ -143,6 +148,21 @@ START_TEST(taken_and_held)
 	ck_assert(!is_held(1));
 	pthread_mutex_unlock(&gpusched->lock);
 	AWAIT(count_holds(&one) >= 3 && count_holds(&two) >= 3);
+	end();
+}
+END_TEST
+
+/* Work that goes on after its slice is left alone for as long as the holder says. */
+START_TEST(work_may_end_by_itself)
+{
+	begin(&patient_holder);
+	fake_want(&two, true);
+	AWAIT(fake_limit(&one) != FGV_GRANT_NO_LIMIT);
+	usleep(10 * SLICE_NS / FGV_NS_PER_US);
+	ck_assert_int_eq(fake_state(&one), FGV_GRANT_BUSY);
+	fake_give_back(&one, false);
+	AWAIT_STATE(&two, BUSY);
+	ck_assert_uint_eq(count_holds(&one), 0);
 	end();
 }
 END_TEST
@@ -429,6 +449,7 @@ static Suite *suite(void)
 	tcase_set_timeout(tcase, 2 * HANG_LIMIT_SEC);
 	tcase_add_checked_fixture(tcase, gpusched_start, gpusched_stop);
 	tcase_add_test(tcase, taken_and_held);
+	tcase_add_test(tcase, work_may_end_by_itself);
 	tcase_add_test(tcase, charged_for_the_time);
 	tcase_add_test(tcase, alone_is_not_held);
 	tcase_add_test(tcase, let_go_in_its_turn);
