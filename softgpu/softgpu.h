@@ -111,6 +111,11 @@ CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgp
 void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk);
 CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
 		     struct softgpu_chunk *chunk);
+/*
+ * @gpu sees what another device of this process has mapped there, which stays mapped meanwhile. It
+ * is retired and unmapped, here alone, as a mapping is.
+ */
+CUresult softgpu_view(struct softgpu *gpu, uint64_t address, uint64_t bytes);
 /* All mappings from @address on for @bytes. */
 CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes);
 CUresult softgpu_retire(struct softgpu *gpu, uint64_t address);

@@ -207,6 +207,19 @@ bool fgv_softgpu_space_map(struct space *space, uint64_t address, uint64_t bytes
 	return false;
 }
 
+bool fgv_softgpu_space_view(struct space *space, uint64_t address, uint64_t bytes)
+{
+	struct space_range *made = NULL;
+
+	if (space->mappings_count < MAPPINGS_MAX)
+		made = add(&space->mappings, address, bytes);
+	if (!made)
+		return false;
+	made->is_view = true;
+	space->mappings_count++;
+	return true;
+}
+
 struct space_range *fgv_softgpu_space_find(struct space *space, uint64_t address)
 {
 	return find(&space->mappings, address);
@@ -235,8 +248,9 @@ CUresult fgv_softgpu_space_show(struct space *space, struct memory *memory, uint
 }
 
 /* Where that fails, what lies there stays, out of everybody's sight. */
-void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t bytes)
+void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t bytes, bool is_view)
 {
 	fgv_softgpu_host_remove(memory, address);
-	take_addresses(address, bytes, MAP_FIXED);
+	if (!is_view)
+		take_addresses(address, bytes, MAP_FIXED);
 }

@@ -22,6 +22,7 @@ struct space_range {
 	uint64_t bytes;
 	/* Of mappings alone: */
 	bool is_shown;
+	bool is_view;	    /* of what another space has mapped */
 	uint64_t hidden_by; /* number of the command; 0: none yet */
 };
 
@@ -55,10 +56,13 @@ struct space_range *fgv_softgpu_space_find(struct space *space, uint64_t address
 /* What was mapped is hidden. */
 void fgv_softgpu_space_forget(struct space *space, struct space_range *mapping);
 
+/* The same of what another space has mapped, and shows. */
+bool fgv_softgpu_space_view(struct space *space, uint64_t address, uint64_t bytes);
+
 /* From now on all mappings of a span are found. */
 CUresult fgv_softgpu_space_show(struct space *space, struct memory *memory, uint64_t address,
 				uint64_t bytes);
-/* Nothing finds a mapping any more, nor is there one. */
-void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t bytes);
+/* Nothing finds a mapping any more, nor, unless it is a view, is there one. */
+void fgv_softgpu_space_hide(struct memory *memory, uint64_t address, uint64_t bytes, bool is_view);
 
 #endif

@@ -32,7 +32,7 @@ enum garbage_kind { GARBAGE_MEMORY, GARBAGE_MODULE, GARBAGE_ARRAY, GARBAGE_MIPMA
 /* What is to be freed when the GPU is idle. */
 struct garbage {
 	enum garbage_kind kind;
-	uint64_t what; /* an address, or the driver's handle */
+	uint64_t what;	/* an address, or the driver's handle */
 	uint64_t bytes; /* of base.late_bytes */
 	struct garbage *next;
 };
@@ -42,7 +42,7 @@ struct cuda {
 	const struct fgv_cuda_driver *driver;
 	CUdevice device;
 	CUcontext context;
-	CUgreenCtx green; /* that the context is of; NULL: it has all multiprocessors */
+	CUgreenCtx green;	      /* that the context is of; NULL: it has all multiprocessors */
 	struct fgv_gpu_stream legacy; /* head of the ring of streams */
 	struct pooled_event *free_events;
 	struct garbage *garbage;
@@ -109,8 +109,8 @@ CUresult fgv_cuda_fence_query(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 void fgv_cuda_fence_put(struct fgv_gpu *gpu, struct fgv_gpu_fence *fence);
 CUresult fgv_cuda_module_load(struct fgv_gpu *gpu, const void *image, size_t len, char *log,
 			      size_t log_len, struct fgv_gpu_module **module);
-CUresult fgv_cuda_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
-			       char **text, char *why, size_t why_len);
+CUresult fgv_cuda_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what, char **text,
+			       char *why, size_t why_len);
 CUresult fgv_cuda_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);
@@ -178,6 +178,7 @@ CUresult fgv_cuda_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t byt
 			     struct fgv_gpu_memory *memory);
 CUresult fgv_cuda_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
 				CUmemAccess_flags flags);
+CUresult fgv_cuda_memory_unview(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_cuda_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_cuda_link(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, void **image,
 		       size_t *len);

@@ -1,6 +1,8 @@
 /*
  * Device memory and addresses apart from each other. The driver is asked for memory of the device
  * alone that no other process can be given: what programs export stays with their own process.
+ *
+ * Addresses and handles are the process's, whichever device is current; access is a device's.
  */
 #include "backend/gpu/cuda_internal.h"
 
@@ -75,6 +77,12 @@ CUresult fgv_cuda_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t 
 	};
 
 	return cuda->driver->memory_access(address, bytes, &access, 1);
+}
+
+/* Of this device alone, whatever others may. */
+CUresult fgv_cuda_memory_unview(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
+{
+	return fgv_cuda_memory_access(gpu, address, bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
 CUresult fgv_cuda_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)

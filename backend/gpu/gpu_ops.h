@@ -244,11 +244,19 @@ struct fgv_gpu_ops {
 	CUresult (*memory_access)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
 				  CUmemAccess_flags flags);
 	/*
-	 * Unmapping in two steps: the first is queued behind all work that there is, and may be
-	 * NULL; the second comes once a fence behind that has passed, or the GPU has failed.
+	 * Access to what another GPU of the process has mapped, which stays so meanwhile:
+	 * memory_access() for one whole mapping, the first time.
+	 */
+	CUresult (*memory_view)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+				CUmemAccess_flags flags);
+	/*
+	 * Unmapping, or giving up such access, in two steps: the first is queued behind all work
+	 * that there is, and may be NULL; the second comes once a fence behind that has passed, or
+	 * the GPU has failed.
 	 */
 	CUresult (*memory_retire)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 	CUresult (*memory_unmap)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
+	CUresult (*memory_unview)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 
 	/*
 	 * Makes memory of this process fit for copies that are truly asynchronous, and lets

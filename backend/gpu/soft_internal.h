@@ -37,7 +37,8 @@ static inline uint64_t fgv_soft_left(const struct soft *soft)
 	return used < soft->memory_bytes ? soft->memory_bytes - used : 0;
 }
 
-/* This process has @bytes now. Sequentially consistent: it is stored before the others' are read. */
+/* This process has @bytes now. Sequentially consistent: it is stored before the others' are read.
+ */
 static inline void fgv_soft_count(struct soft *soft, uint64_t bytes)
 {
 	soft->used_bytes = bytes;
@@ -71,8 +72,8 @@ CUresult fgv_soft_module_load(struct fgv_gpu *gpu, const void *image, size_t len
 CUresult fgv_soft_module_load_placed(struct fgv_gpu *gpu, const void *image, size_t len,
 				     const struct fgv_gpu_placed *placed, size_t count, char *log,
 				     size_t log_len, struct fgv_gpu_module **module);
-CUresult fgv_soft_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what,
-			       char **text, char *why, size_t why_len);
+CUresult fgv_soft_module_slice(struct fgv_gpu *gpu, const struct fgv_gpu_slicing *what, char **text,
+			       char *why, size_t why_len);
 CUresult fgv_soft_module_managed(struct fgv_gpu *gpu, const void *image, size_t len,
 				 fgv_gpu_each_managed *each, void *arg, char *log, size_t log_len);
 CUresult fgv_soft_box_in(struct fgv_gpu *gpu, const CUDA_MEMCPY3D *box,
@@ -123,6 +124,8 @@ CUresult fgv_soft_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t byt
 			     struct fgv_gpu_memory *memory);
 CUresult fgv_soft_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
 				CUmemAccess_flags flags);
+CUresult fgv_soft_memory_view(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			      CUmemAccess_flags flags);
 CUresult fgv_soft_memory_retire(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_soft_memory_unmap(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes);
 CUresult fgv_soft_link(struct fgv_gpu *gpu, const struct fgv_gpu_link *what, void **image,

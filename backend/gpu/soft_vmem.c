@@ -78,6 +78,14 @@ CUresult fgv_soft_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t 
 	return softgpu_show(gpu_of(gpu), address, bytes);
 }
 
+CUresult fgv_soft_memory_view(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
+			      CUmemAccess_flags flags)
+{
+	if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return softgpu_view(gpu_of(gpu), address, bytes);
+}
+
 CUresult fgv_soft_memory_retire(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes)
 {
 	(void)bytes;

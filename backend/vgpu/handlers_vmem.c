@@ -21,6 +21,12 @@ CUresult fgv_do_memory_granularity(struct fgv_session *session, struct fgv_reque
 	return status;
 }
 
+/* Addresses are the session's, and the first part reserves them. */
+static CUresult check_first(const struct fgv_session *session)
+{
+	return session->first ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 CUresult fgv_do_address_reserve(struct fgv_session *session, struct fgv_request *request,
 				const struct fgv_address_reserve_in *in,
 				struct fgv_address_reserve_out *out)
@@ -28,6 +34,8 @@ CUresult fgv_do_address_reserve(struct fgv_session *session, struct fgv_request 
 	CUresult status = fgv_session_take_deferred(session);
 
 	(void)request;
+	if (status == CUDA_SUCCESS)
+		status = check_first(session);
 	if (status != CUDA_SUCCESS)
 		return status;
 	return fgv_vmem_reserve(&session->vmem, in->size, in->alignment, in->hint, &out->address);
@@ -36,8 +44,10 @@ CUresult fgv_do_address_reserve(struct fgv_session *session, struct fgv_request 
 CUresult fgv_do_address_free(struct fgv_session *session, struct fgv_request *request,
 			     const struct fgv_address_free_in *in)
 {
+	CUresult status = check_first(session);
+
 	(void)request;
-	return fgv_vmem_free(&session->vmem, in->address);
+	return status ? status : fgv_vmem_free(&session->vmem, in->address);
 }
 
 CUresult fgv_do_memory_create(struct fgv_session *session, struct fgv_request *request,

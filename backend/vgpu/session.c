@@ -54,6 +54,17 @@ static void put_memory(struct fgv_object *memory, void *session)
 	fgv_session_put(session, memory);
 }
 
+/* Memory that may move is nobody's but its own GPU's (docs/design/0028-movable.md). */
+static void init_vmem(struct fgv_session *session)
+{
+	struct fgv_session *first = session->first ? session->first : session;
+
+	if (first == session)
+		fgv_addresses_init(&session->addresses);
+	fgv_vmem_init(&session->vmem, session->gpu, &first->addresses, put_memory, session);
+	session->vmem.is_alone = session->setup.movable;
+}
+
 int fgv_session_init(struct fgv_session *session)
 {
 	int err = fgv_session_init_quota(session);
@@ -70,7 +81,7 @@ int fgv_session_init(struct fgv_session *session)
 	fgv_batch_init(&session->batch, session->setup.batching);
 	fgv_errands_init(session);
 	fgv_slices_init(session);
-	fgv_vmem_init(&session->vmem, session->gpu, put_memory, session);
+	init_vmem(session);
 	if (fgv_waits_init(&session->waits, session->window.lanes) < 0)
 		return -ENOMEM;
 	session->lanes = fgv_lanes_create(&session->window);
@@ -143,6 +154,8 @@ void fgv_session_fini(struct fgv_session *session)
 	fgv_loans_fini(session);
 	fgv_batch_fini(session);
 	fgv_vmem_fini(&session->vmem);
+	if (!session->first)
+		fgv_addresses_fini(&session->addresses, session->gpu);
 	fgv_freezer_fini(session);
 	fgv_pieces_fini(&session->pieces);
 	remove_all(session);

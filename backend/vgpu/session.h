@@ -72,6 +72,7 @@ struct fgv_session {
 	struct fgv_pieces pieces; /* what it has allocated, if that may move */
 	struct fgv_freezer freezer;
 	struct fgv_vmem vmem;
+	struct fgv_addresses addresses; /* the first part's: of all parts */
 	struct fgv_waits waits;
 	struct fgv_loans loans;
 	struct fgv_gate gate; /* of the engine that computes, or of all work */

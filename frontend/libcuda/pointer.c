@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/memory/vmem.h"
 #include "frontend/libcuda/driver.h"
@@ -130,7 +131,7 @@ static CUresult describe_mapped(CUpointer_attribute attribute, CUdeviceptr point
 {
 	struct fgv_vmem_view view;
 
-	if (!fgv_vmem_look(pointer, &view))
+	if (!fgv_vmem_look(pointer, fgv_context_get_device(), &view))
 		return CUDA_ERROR_NOT_FOUND;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

@@ -141,6 +141,7 @@ struct command {
 		struct {
 			uint64_t address;
 			uint64_t bytes;
+			bool is_view;
 		} unmap;
 		struct {
 			uint32_t *at;

@@ -57,6 +57,20 @@ CUresult softgpu_show(struct softgpu *gpu, uint64_t address, uint64_t bytes)
 	return fgv_softgpu_space_show(&gpu->space, &gpu->memory, address, bytes);
 }
 
+CUresult softgpu_view(struct softgpu *gpu, uint64_t address, uint64_t bytes)
+{
+	CUresult status = fgv_queue_fault(gpu);
+
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!fgv_softgpu_space_view(&gpu->space, address, bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	status = fgv_softgpu_space_show(&gpu->space, &gpu->memory, address, bytes);
+	if (status != CUDA_SUCCESS)
+		fgv_softgpu_space_forget(&gpu->space, fgv_softgpu_space_find(&gpu->space, address));
+	return status;
+}
+
 /* Without memory for the command it waits instead. */
 CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
 {
@@ -65,11 +79,12 @@ CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
 
 	if (!command) {
 		fgv_queue_wait_all(gpu);
-		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes);
+		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes, range->is_view);
 		return CUDA_SUCCESS;
 	}
 	command->unmap.address = address;
 	command->unmap.bytes = range->bytes;
+	command->unmap.is_view = range->is_view;
 	range->hidden_by = fgv_queue_submit_last(gpu, command);
 	return CUDA_SUCCESS;
 }

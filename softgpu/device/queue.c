@@ -292,7 +292,8 @@ void fgv_queue_run(struct softgpu *gpu, struct command *command, unsigned queue)
 		fgv_softgpu_memory_free(&gpu->memory, command->address);
 		break;
 	case COMMAND_UNMAP:
-		fgv_softgpu_space_hide(&gpu->memory, command->unmap.address, command->unmap.bytes);
+		fgv_softgpu_space_hide(&gpu->memory, command->unmap.address, command->unmap.bytes,
+				       command->unmap.is_view);
 		break;
 	case COMMAND_UNLOAD:
 		fgv_module_destroy(command->module);

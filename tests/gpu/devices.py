@@ -14,7 +14,8 @@ GPU = os.environ.get("FAIRGV_TEST_GPU", "cuda:0,1")
 PROGRAMS = (("devices", "all", "2"), ("devices", "threads", "2"), ("between", "host"),
             ("between", "freed"), ("between", "events"), ("between", "fault"), ("each",),
             ("peers", "codes"), ("peers", "kernels"), ("peers", "copies"), ("peers", "fault"),
-            ("peers", "disabled"))
+            ("peers", "disabled"), ("mapped", "each"), ("mapped", "both"), ("mapped", "alone"),
+            ("mapped", "unmapped"), ("mapped", "fault"), ("mapped", "taken"))
 
 
 def on_both():

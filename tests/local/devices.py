@@ -6,6 +6,7 @@ PROGRAM = "tests/local/devices"
 BETWEEN = "tests/local/between"
 EACH = "tests/local/each"
 PEERS = "tests/local/peers"
+MAPPED = "tests/local/mapped"
 
 
 def gpus(daemon, vm="vm1"):
@@ -78,6 +79,17 @@ def they_reach_each_other():
         daemon.expect_at_rest()
 
 
+def memory_is_mapped_for_each():
+    vms = {"vm1": "devices = [0, 1];", "vm2": "devices = [1, 0]; movable = true;"}
+    with backend(vms, gpu="soft:2") as daemon:
+        for what in "each", "both", "alone", "unmapped", "fault", "taken":
+            expect_verified(daemon.start("vm1", MAPPED, what), f"mapped: {what}")
+            daemon.expect_at_rest()
+        for what in "each", "movable":
+            expect_verified(daemon.start("vm2", MAPPED, what), f"mapped, movable: {what}")
+            daemon.expect_at_rest()
+
+
 def refusals_are_counted():
     with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
         status, out, err = finish(daemon.start("vm1", PROGRAM, "refusals", 2,
@@ -89,4 +101,5 @@ def refusals_are_counted():
 
 
 main(all_of_it, their_order_is_the_lists, quotas_are_kept_apart, one_does_not_wait_for_the_other,
-     what_is_between_them, each_has_all_of_it, they_reach_each_other, refusals_are_counted)
+     what_is_between_them, each_has_all_of_it, they_reach_each_other,
+     memory_is_mapped_for_each, refusals_are_counted)

@@ -8,6 +8,7 @@
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/vmem.h"
 #include "frontend/cuda/stream/stream.h"
 
 /* Rows of larger elements have no operation of their own. */
@@ -60,26 +61,32 @@ static CUresult fill_on(struct fgv_lane *lane, const struct fgv_fill *fill, uint
 	return res;
 }
 
-/* What is shown to all devices is where the stream is; managed variables are the first one's. */
-static bool is_elsewhere(uint64_t address, CUstream stream)
+/*
+ * Which device does it for a stream of @device. What is shown to all devices is where the stream
+ * is; managed variables are the first one's.
+ */
+static uint32_t device_for(uint64_t address, uint32_t device)
 {
 	struct fgv_range_view view;
 
 	if (fgv_addrmap_look(address, 1, &view) == FGV_FIT_UNKNOWN)
-		return false;
+		return device;
 	if (fgv_range_is_host(view.kind) && view.kind != FGV_RANGE_MANAGED_VARIABLE)
-		return false;
-	return fgv_addrmap_device(address) != fgv_stream_device(stream);
+		return device;
+	if (view.kind == FGV_RANGE_MAPPED)
+		return fgv_vmem_user(address, device);
+	return fgv_addrmap_device(address);
 }
 
 /* Memory of another device than the stream's: behind what the stream has, and done on return. */
-static CUresult fill_elsewhere(const struct fgv_fill *fill, uint64_t span, CUstream stream)
+static CUresult fill_elsewhere(const struct fgv_fill *fill, uint64_t span, uint32_t device,
+			       CUstream stream)
 {
 	struct fgv_lane *lane;
 	CUresult res = fgv_stream_synchronize(stream);
 
 	if (!res)
-		res = fgv_context_enter_on(fgv_addrmap_device(fill->address), &lane);
+		res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = fill_on(lane, fill, span, CU_STREAM_LEGACY, false);
@@ -91,6 +98,7 @@ static CUresult fill_elsewhere(const struct fgv_fill *fill, uint64_t span, CUstr
 
 CUresult fgv_fill_run(const struct fgv_fill *fill, CUstream stream, bool wait)
 {
+	uint32_t device = fgv_stream_device(stream), there;
 	struct fgv_lane *lane;
 	uint64_t span;
 	CUresult res;
@@ -99,9 +107,10 @@ CUresult fgv_fill_run(const struct fgv_fill *fill, CUstream stream, bool wait)
 		return CUDA_SUCCESS;
 	if (!measure(fill, &span))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_session_count() > 1 && is_elsewhere(fill->address, stream))
-		return fill_elsewhere(fill, span, stream);
-	res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
+	there = fgv_session_count() > 1 ? device_for(fill->address, device) : device;
+	if (there != device)
+		return fill_elsewhere(fill, span, there, stream);
+	res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = fill_on(lane, fill, span, stream, wait);

@@ -44,7 +44,8 @@ bool fgv_memcpy_side(const void *ptr, size_t count, bool wanted, enum fgv_side *
 	enum fgv_range_fit fit = fgv_addrmap_look(address, count, &view);
 
 	if (fit != FGV_FIT_UNKNOWN && !fgv_range_is_host(view.kind))
-		*device = view.device;
+		*device = view.kind == FGV_RANGE_MAPPED ? fgv_vmem_user(address, *device)
+							: view.device;
 
 	*side = fgv_range_is_host(view.kind) ? FGV_SIDE_SHARED : FGV_SIDE_DEVICE;
 	if (view.kind == FGV_RANGE_MANAGED_VARIABLE && *device)
@@ -161,13 +162,14 @@ static CUresult run_alone(uint32_t device, void *dst, enum fgv_side to, const vo
 	return res ? res : await_legacy(device);
 }
 
-/* Whether the stream's device has one of two ends, and reaches the other. */
+/* Whether the stream's device has one of two ends, and reaches the other as a peer's memory. */
 static bool is_direct(uint32_t device, const struct copy *copy)
 {
-	uint32_t other = copy->to_device == device ? copy->from_device : copy->to_device;
+	bool is_to = copy->to_device == device;
+	uint64_t far = (uint64_t)(uintptr_t)(is_to ? copy->src : copy->dst);
 
-	return (copy->to_device == device || copy->from_device == device) &&
-	       fgv_peer_is_enabled(device, other);
+	return (is_to || copy->from_device == device) && !fgv_vmem_is_reserved(far) &&
+	       fgv_peer_is_enabled(device, is_to ? copy->from_device : copy->to_device);
 }
 
 /*

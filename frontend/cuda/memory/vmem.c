@@ -1,85 +1,42 @@
 /*
  * Reservations and mappings, in trees by address. The host judges what may be mapped where; what
  * it has done is entered here, and mappings in the address map as well, which copies ask.
+ *
+ * Addresses are the session's, and its first device reserves them. A mapping is its memory's
+ * device's; another device that may use it has been given access on a lane of its own, and gives
+ * that up before the mapping goes.
  */
 #include "frontend/cuda/memory/vmem_priv.h"
 
-#include <bsd/sys/tree.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/addrmap.h"
+#include "frontend/cuda/memory/vmem_range.h"
 #include "frontend/cuda/stream/capturing.h"
 
 /* Each further one has to miss the program's memory at another place. */
 #define ATTEMPTS 16
 
-struct range {
-	RB_ENTRY(range) link;
-	uint64_t start;
-	uint64_t len;
-	/* Of mappings: */
-	struct fgv_vmem_memory *memory;
-	CUmemAccess_flags access;
-};
-
-RB_HEAD(ranges, range);
-
 static struct {
 	pthread_mutex_t mutex;
-	struct ranges reservations;
-	struct ranges mappings;
+	struct fgv_vmem_ranges reservations;
+	struct fgv_vmem_ranges mappings;
 } vmem = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static int compare(const struct range *a, const struct range *b)
-{
-	return a->start < b->start ? -1 : a->start > b->start;
-}
-
-/* RB_GENERATE_STATIC() needs an __unused of BSD's; not every function is used. */
-#define LOCAL static __attribute__((unused))
-RB_GENERATE_INTERNAL(ranges, range, link, compare, LOCAL)
-
-static struct range *find_locked(struct ranges *ranges, uint64_t address)
-{
-	struct range *at = RB_ROOT(ranges);
-
-	while (at && (address < at->start || address - at->start >= at->len))
-		at = address < at->start ? RB_LEFT(at, link) : RB_RIGHT(at, link);
-	return at;
-}
-
-static struct range *new_range(uint64_t start, uint64_t len)
-{
-	struct range *made = calloc(1, sizeof(*made));
-
-	if (made) {
-		made->start = start;
-		made->len = len;
-	}
-	return made;
-}
-
-static bool is_free_locked(struct ranges *ranges, const struct range *range)
-{
-	struct range probe = {.start = range->start}, *next = RB_NFIND(ranges, ranges, &probe);
-
-	return range->start + range->len > range->start && !find_locked(ranges, range->start) &&
-	       (!next || next->start - range->start >= range->len);
-}
-
 /* False where there is something already: then the host's word is not to be relied on. */
-static bool insert(struct ranges *ranges, struct range *range)
+static bool insert(struct fgv_vmem_ranges *ranges, struct fgv_vmem_range *range)
 {
 	bool is_free;
 
 	pthread_mutex_lock(&vmem.mutex);
-	is_free = is_free_locked(ranges, range);
+	is_free = fgv_vmem_range_is_free(ranges, range);
 	if (is_free)
-		RB_INSERT(ranges, ranges, range);
+		RB_INSERT(fgv_vmem_ranges, ranges, range);
 	pthread_mutex_unlock(&vmem.mutex);
 	return is_free;
 }
@@ -87,8 +44,8 @@ static bool insert(struct ranges *ranges, struct range *range)
 /* --- Reservations --- */
 
 /* As for memory of the device's own choice (devmem.c): where the program has nothing. */
-static CUresult reserve_apart(struct fgv_lane *lane, const struct range *wanted, uint64_t alignment,
-			      uint64_t *address)
+static CUresult reserve_apart(struct fgv_lane *lane, const struct fgv_vmem_range *wanted,
+			      uint64_t alignment, uint64_t *address)
 {
 	uint64_t misfits[ATTEMPTS];
 	unsigned count = 0;
@@ -111,15 +68,15 @@ CUresult fgv_vmem_reserve(CUdeviceptr *address, size_t bytes, size_t alignment, 
 			  unsigned long long flags)
 {
 	struct fgv_lane *lane;
-	struct range *made;
+	struct fgv_vmem_range *made;
 	CUresult res;
 
 	if (!address || !bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter_first(&lane, "virtual memory");
+	res = fgv_context_enter_on(0, &lane);
 	if (res)
 		return res;
-	made = new_range(hint, bytes);
+	made = fgv_vmem_range_create(hint, bytes);
 	res = made ? reserve_apart(lane, made, alignment, &made->start) : CUDA_ERROR_OUT_OF_MEMORY;
 	fgv_lane_leave(lane);
 	if (!res && !insert(&vmem.reservations, made))
@@ -136,31 +93,31 @@ bool fgv_vmem_is_reserved(CUdeviceptr address)
 	bool found;
 
 	pthread_mutex_lock(&vmem.mutex);
-	found = find_locked(&vmem.reservations, address);
+	found = fgv_vmem_range_find(&vmem.reservations, address);
 	pthread_mutex_unlock(&vmem.mutex);
 	return found;
 }
 
 /* Takes the range of exactly this start and length out; or NULL. */
-static struct range *take(struct ranges *ranges, uint64_t start, uint64_t len)
+static struct fgv_vmem_range *take(struct fgv_vmem_ranges *ranges, uint64_t start, uint64_t len)
 {
-	struct range *found;
+	struct fgv_vmem_range *found;
 
 	pthread_mutex_lock(&vmem.mutex);
-	found = find_locked(ranges, start);
+	found = fgv_vmem_range_find(ranges, start);
 	if (found && (found->start != start || found->len != len))
 		found = NULL;
 	if (found)
-		RB_REMOVE(ranges, ranges, found);
+		RB_REMOVE(fgv_vmem_ranges, ranges, found);
 	pthread_mutex_unlock(&vmem.mutex);
 	return found;
 }
 
 CUresult fgv_vmem_free(CUdeviceptr address, size_t bytes)
 {
-	struct range *range;
+	struct fgv_vmem_range *range;
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter_first(&lane, "virtual memory");
+	CUresult res = fgv_context_enter_on(0, &lane);
 
 	if (res)
 		return res;
@@ -174,7 +131,7 @@ CUresult fgv_vmem_free(CUdeviceptr address, size_t bytes)
 
 /* --- Mappings --- */
 
-static CUresult map_on(struct fgv_lane *lane, struct range *wanted, uint64_t offset)
+static CUresult map_on(struct fgv_lane *lane, struct fgv_vmem_range *wanted, uint64_t offset)
 {
 	CUresult res = fgv_call_memory_map(lane, wanted->start, wanted->len, offset,
 					   fgv_vmem_host_handle(wanted->memory));
@@ -183,84 +140,111 @@ static CUresult map_on(struct fgv_lane *lane, struct range *wanted, uint64_t off
 		return res;
 	if (!insert(&vmem.mappings, wanted))
 		return CUDA_ERROR_UNKNOWN;
-	if (!fgv_addrmap_add(wanted->start, wanted->len, FGV_RANGE_MAPPED))
+	if (!fgv_addrmap_add_on(lane->client->device, wanted->start, wanted->len, FGV_RANGE_MAPPED))
 		return CUDA_SUCCESS;
 	take(&vmem.mappings, wanted->start, wanted->len);
 	fgv_call_memory_unmap(lane, wanted->start, wanted->len);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult map_memory(struct fgv_vmem_range *wanted, uint64_t offset)
+{
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter_on(wanted->device, &lane);
+
+	if (res)
+		return res;
+	res = map_on(lane, wanted, offset);
+	fgv_lane_leave(lane);
+	return res;
+}
+
 CUresult fgv_vmem_map(CUdeviceptr address, size_t bytes, size_t offset,
 		      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	struct range *made;
-	struct fgv_lane *lane;
+	struct fgv_vmem_memory *memory;
+	struct fgv_vmem_range *made;
 	CUresult res;
 
 	if (!bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter_first(&lane, "virtual memory");
-	if (res)
-		return res;
-	made = new_range(address, bytes);
+	memory = fgv_vmem_get(handle);
+	if (!memory)
+		return CUDA_ERROR_INVALID_VALUE;
+	made = fgv_vmem_range_create(address, bytes);
 	res = CUDA_ERROR_OUT_OF_MEMORY;
 	if (made) {
-		made->memory = fgv_vmem_get(handle);
-		res = made->memory ? map_on(lane, made, offset) : CUDA_ERROR_INVALID_VALUE;
+		made->memory = memory;
+		made->device = fgv_vmem_device(memory);
+		res = map_memory(made, offset);
 	}
-	if (res && made && made->memory)
-		fgv_vmem_put(lane, made->memory);
-	fgv_lane_leave(lane);
-	if (res)
+	if (res) {
+		fgv_vmem_put(memory);
 		free(made);
+	}
 	return res;
 }
 
 /* The mappings of a span go, which the host has unmapped. */
-static void forget(struct fgv_lane *lane, uint64_t address, uint64_t bytes)
+static void forget(uint64_t address, uint64_t bytes)
 {
 	uint64_t end = address + bytes;
 
 	while (address < end) {
-		struct range *found;
+		struct fgv_vmem_range *found;
 
 		pthread_mutex_lock(&vmem.mutex);
-		found = find_locked(&vmem.mappings, address);
+		found = fgv_vmem_range_find(&vmem.mappings, address);
 		if (found)
-			RB_REMOVE(ranges, &vmem.mappings, found);
+			RB_REMOVE(fgv_vmem_ranges, &vmem.mappings, found);
 		pthread_mutex_unlock(&vmem.mutex);
 		if (!found)
 			return;
 		address = found->start + found->len;
-		fgv_vmem_put(lane, found->memory);
+		fgv_vmem_put(found->memory);
 		free(found);
 	}
 }
 
-/* The first of whole mappings that fill the span side by side; or NULL. */
-static struct range *find_whole_locked(uint64_t address, uint64_t bytes)
-{
-	struct range *first = find_locked(&vmem.mappings, address), *at = first;
+/* Mappings side by side of one device, to which the same others have access. */
+struct run {
+	uint64_t start;
+	uint64_t len;
+	uint32_t device;
+	uint32_t others; /* bits */
+};
 
-	while (at && at->start == address && at->len <= bytes) {
-		address += at->len;
-		bytes -= at->len;
-		if (!bytes)
-			return first;
-		at = RB_NEXT(ranges, &vmem.mappings, at);
+/* The first run of what is left of a span, from @address on; false: there is nothing. */
+static bool find_run(uint64_t address, uint64_t bytes, struct run *run)
+{
+	struct fgv_vmem_range *at;
+
+	*run = (struct run){.start = address};
+	pthread_mutex_lock(&vmem.mutex);
+	for (at = fgv_vmem_range_find(&vmem.mappings, address); at && run->len < bytes;
+	     at = RB_NEXT(fgv_vmem_ranges, &vmem.mappings, at)) {
+		uint32_t device = at->device, others = fgv_vmem_range_others(at);
+
+		if (at->start != address + run->len ||
+		    (run->len && (device != run->device || others != run->others)))
+			break;
+		run->device = device;
+		run->others = others;
+		run->len += at->len;
 	}
-	return NULL;
+	pthread_mutex_unlock(&vmem.mutex);
+	return run->len;
 }
 
 /* Copies find them no more. */
 static bool hide(uint64_t address, uint64_t bytes)
 {
-	struct range *at;
+	struct fgv_vmem_range *at;
 
 	pthread_mutex_lock(&vmem.mutex);
-	at = find_whole_locked(address, bytes);
-	for (struct range *range = at; range && range->start - address < bytes;
-	     range = RB_NEXT(ranges, &vmem.mappings, range))
+	at = fgv_vmem_range_find_whole(&vmem.mappings, address, bytes);
+	for (struct fgv_vmem_range *range = at; range && range->start - address < bytes;
+	     range = RB_NEXT(fgv_vmem_ranges, &vmem.mappings, range))
 		fgv_addrmap_remove(range->start, FGV_RANGE_MAPPED);
 	pthread_mutex_unlock(&vmem.mutex);
 	return at;
@@ -269,44 +253,81 @@ static bool hide(uint64_t address, uint64_t bytes)
 /* Reserved, and nothing is mapped there: the driver has nothing against unmapping that. */
 static bool is_bare(uint64_t address, uint64_t bytes)
 {
-	struct range probe = {.start = address}, *reservation, *next;
+	struct fgv_vmem_range probe = {.start = address}, *reservation, *next;
 	bool bare;
 
 	pthread_mutex_lock(&vmem.mutex);
-	reservation = find_locked(&vmem.reservations, address);
-	next = RB_NFIND(ranges, &vmem.mappings, &probe);
+	reservation = fgv_vmem_range_find(&vmem.reservations, address);
+	next = RB_NFIND(fgv_vmem_ranges, &vmem.mappings, &probe);
 	bare = reservation && bytes <= reservation->start + reservation->len - address &&
-	       !find_locked(&vmem.mappings, address) && (!next || next->start - address >= bytes);
+	       !fgv_vmem_range_find(&vmem.mappings, address) &&
+	       (!next || next->start - address >= bytes);
 	pthread_mutex_unlock(&vmem.mutex);
 	return bare;
 }
 
-CUresult fgv_vmem_unmap(CUdeviceptr address, size_t bytes)
+/* Of the mappings' own device, or of another one the access. Waits for what that has to do. */
+static CUresult unmap_on(uint32_t device, const struct run *run)
 {
 	struct fgv_lane *lane;
-	CUresult res = bytes ? fgv_capturing_check_unsafe() : CUDA_ERROR_INVALID_VALUE;
+	CUresult res = fgv_context_enter_on(device, &lane);
 
-	if (!res)
-		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
-	if (hide(address, bytes)) {
-		res = fgv_call_memory_unmap(lane, address, bytes);
-		if (!res)
-			forget(lane, address, bytes);
-	} else if (!is_bare(address, bytes)) {
-		res = CUDA_ERROR_INVALID_VALUE;
-	}
+	res = fgv_call_memory_unmap(lane, run->start, run->len);
 	fgv_lane_leave(lane);
 	return res;
 }
 
+/* Also where the work of a device that had access has failed, which the caller is told. */
+static CUresult unmap_run(const struct run *run)
+{
+	CUresult others = CUDA_SUCCESS, res;
+
+	for (uint32_t i = 0; i < FGV_DEVICES_MAX; i++) {
+		res = run->others >> i & 1 ? unmap_on(i, run) : CUDA_SUCCESS;
+		if (!others)
+			others = res;
+	}
+	res = unmap_on(run->device, run);
+	if (res)
+		return res;
+	forget(run->start, run->len);
+	return others;
+}
+
+static CUresult unmap_all(uint64_t address, uint64_t bytes)
+{
+	CUresult res = CUDA_SUCCESS;
+	struct run run;
+
+	for (; !res && bytes && find_run(address, bytes, &run); address += run.len) {
+		bytes -= run.len;
+		res = unmap_run(&run);
+	}
+	return res;
+}
+
+CUresult fgv_vmem_unmap(CUdeviceptr address, size_t bytes)
+{
+	CUresult res = bytes ? fgv_capturing_check_unsafe() : CUDA_ERROR_INVALID_VALUE;
+
+	if (res)
+		return res;
+	if (hide(address, bytes))
+		return unmap_all(address, bytes);
+	return is_bare(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* --- Access --- */
 
-/* The last word on the device of those in @list; -1: none. */
-static CUresult read_access(const CUmemAccessDesc *list, size_t count, int *flags)
+#define NO_WORD UINT8_MAX
+
+/* The last word on each device of those in @list, or NO_WORD. */
+static CUresult read_access(const CUmemAccessDesc *list, size_t count,
+			    uint8_t flags[FGV_DEVICES_MAX])
 {
-	*flags = -1;
+	memset(flags, NO_WORD, FGV_DEVICES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		CUresult res = fgv_vmem_check_location(&list[i].location);
 
@@ -316,88 +337,135 @@ static CUresult read_access(const CUmemAccessDesc *list, size_t count, int *flag
 		    list[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		    list[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
-		*flags = (int)list[i].flags;
+		flags[list[i].location.id] = (uint8_t)list[i].flags;
 	}
 	return CUDA_SUCCESS;
 }
 
-/* *@is_less: some of it could be used in ways that @access does not allow. */
-static bool look_at_span(uint64_t address, uint64_t bytes, CUmemAccess_flags access, bool *is_less)
+/* *@is_less: @device could use some of it in ways that @access does not allow. */
+static bool look_at_span(uint64_t address, uint64_t bytes, uint32_t device, uint8_t access,
+			 bool *is_less)
 {
-	struct range *first;
+	struct fgv_vmem_range *first;
 
 	*is_less = false;
 	pthread_mutex_lock(&vmem.mutex);
-	first = find_whole_locked(address, bytes);
-	for (struct range *range = first; range && range->start - address < bytes;
-	     range = RB_NEXT(ranges, &vmem.mappings, range))
-		*is_less |= range->access > access;
+	first = fgv_vmem_range_find_whole(&vmem.mappings, address, bytes);
+	for (struct fgv_vmem_range *range = first; range && range->start - address < bytes;
+	     range = RB_NEXT(fgv_vmem_ranges, &vmem.mappings, range))
+		*is_less |= range->access[device] > access;
 	pthread_mutex_unlock(&vmem.mutex);
 	return first;
 }
 
-static void note_access(uint64_t address, uint64_t bytes, CUmemAccess_flags access)
+static void note_access(uint64_t address, uint64_t bytes, uint32_t device, uint8_t access)
 {
 	pthread_mutex_lock(&vmem.mutex);
-	for (struct range *range = find_whole_locked(address, bytes);
+	for (struct fgv_vmem_range *range =
+		     fgv_vmem_range_find_whole(&vmem.mappings, address, bytes);
 	     range && range->start - address < bytes;
-	     range = RB_NEXT(ranges, &vmem.mappings, range))
-		range->access = access;
+	     range = RB_NEXT(fgv_vmem_ranges, &vmem.mappings, range))
+		range->access[device] = access;
 	pthread_mutex_unlock(&vmem.mutex);
 }
 
-/* What may be done less with it than before waits for the work that may do more. */
-static CUresult set_on(struct fgv_lane *lane, uint64_t address, uint64_t bytes,
-		       CUmemAccess_flags access)
+/* The device may do nothing with it any more; access to what is another one's is given up. */
+static CUresult set_none(struct fgv_lane *lane, uint64_t address, uint64_t bytes)
 {
+	uint32_t device = lane->client->device;
+	CUresult res = CUDA_SUCCESS;
+	struct run run;
+
+	for (; !res && bytes && find_run(address, bytes, &run); address += run.len) {
+		bytes -= run.len;
+		if (run.device == device)
+			res = fgv_call_memory_access(lane, run.start, run.len,
+						     CU_MEM_ACCESS_FLAGS_PROT_NONE);
+		else if (run.others >> device & 1)
+			res = fgv_call_memory_unmap(lane, run.start, run.len);
+	}
+	return res;
+}
+
+/* What may be done less with it than before waits for the work that may do more. */
+static CUresult set_on(struct fgv_lane *lane, uint64_t address, uint64_t bytes, uint8_t access)
+{
+	uint32_t device = lane->client->device;
 	CUresult res = CUDA_SUCCESS;
 	bool is_less;
 
-	if (!look_at_span(address, bytes, access, &is_less))
+	if (!look_at_span(address, bytes, device, access, &is_less))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (is_less)
 		res = fgv_sync_device(lane);
+	if (!res && access == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		res = set_none(lane, address, bytes);
+	else if (!res)
+		res = fgv_call_memory_access(lane, address, bytes, access);
 	if (!res)
-		res = fgv_call_memory_access(lane, address, bytes, (uint32_t)access);
-	if (!res)
-		note_access(address, bytes, access);
+		note_access(address, bytes, device, access);
 	return res;
 }
 
 CUresult fgv_vmem_set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *list,
 			     size_t count)
 {
-	struct fgv_lane *lane;
+	uint8_t flags[FGV_DEVICES_MAX];
 	CUresult res = CUDA_ERROR_INVALID_VALUE;
-	int flags;
 
 	if (bytes && list && count)
-		res = read_access(list, count, &flags);
-	if (!res)
-		res = fgv_context_enter_first(&lane, "virtual memory");
-	if (res)
-		return res;
-	res = set_on(lane, address, bytes, (CUmemAccess_flags)flags);
-	fgv_lane_leave(lane);
+		res = read_access(list, count, flags);
+	for (uint32_t device = 0; device < FGV_DEVICES_MAX && !res; device++) {
+		struct fgv_lane *lane;
+
+		if (flags[device] == NO_WORD)
+			continue;
+		res = fgv_context_enter_on(device, &lane);
+		if (res)
+			break;
+		res = set_on(lane, address, bytes, flags[device]);
+		fgv_lane_leave(lane);
+	}
 	return res;
 }
 
-bool fgv_vmem_look(CUdeviceptr address, struct fgv_vmem_view *view)
+bool fgv_vmem_look(CUdeviceptr address, int device, struct fgv_vmem_view *view)
 {
-	const struct range *mapping, *reservation;
+	const struct fgv_vmem_range *mapping, *reservation;
 
 	pthread_mutex_lock(&vmem.mutex);
-	mapping = find_locked(&vmem.mappings, address);
-	reservation = mapping ? find_locked(&vmem.reservations, address) : NULL;
+	mapping = fgv_vmem_range_find(&vmem.mappings, address);
+	reservation = mapping ? fgv_vmem_range_find(&vmem.reservations, address) : NULL;
 	if (reservation)
 		*view = (struct fgv_vmem_view){
 			.start = reservation->start,
 			.len = reservation->len,
 			.handle_types = fgv_vmem_handle_types(mapping->memory),
-			.access = mapping->access,
+			.access = (CUmemAccess_flags)mapping->access[device],
 		};
 	pthread_mutex_unlock(&vmem.mutex);
 	return reservation;
+}
+
+uint32_t fgv_vmem_user(CUdeviceptr address, uint32_t device)
+{
+	const struct fgv_vmem_range *mapping;
+	uint32_t owner = device;
+
+	if (fgv_session_count() == 1)
+		return 0;
+	pthread_mutex_lock(&vmem.mutex);
+	mapping = fgv_vmem_range_find(&vmem.mappings, address);
+	if (mapping) {
+		owner = mapping->device;
+		if (!mapping->access[device] && !mapping->access[owner] &&
+		    fgv_vmem_range_others(mapping))
+			owner = (uint32_t)__builtin_ctz(fgv_vmem_range_others(mapping));
+		if (mapping->access[device])
+			owner = device;
+	}
+	pthread_mutex_unlock(&vmem.mutex);
+	return owner;
 }
 
 CUresult fgv_vmem_get_access(unsigned long long *flags, const CUmemLocation *location,
@@ -408,7 +476,7 @@ CUresult fgv_vmem_get_access(unsigned long long *flags, const CUmemLocation *loc
 
 	if (flags && location)
 		res = fgv_vmem_check_location(location);
-	if (!res && !fgv_vmem_look(address, &view))
+	if (!res && !fgv_vmem_look(address, location->id, &view))
 		res = CUDA_ERROR_INVALID_VALUE;
 	if (!res)
 		*flags = view.access;
@@ -417,12 +485,12 @@ CUresult fgv_vmem_get_access(unsigned long long *flags, const CUmemLocation *loc
 
 CUresult fgv_vmem_retain(CUmemGenericAllocationHandle *handle, CUdeviceptr address)
 {
-	const struct range *mapping;
+	const struct fgv_vmem_range *mapping;
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmem.mutex);
-	mapping = find_locked(&vmem.mappings, address);
+	mapping = fgv_vmem_range_find(&vmem.mappings, address);
 	if (mapping)
 		*handle = fgv_vmem_add_handle(mapping->memory);
 	pthread_mutex_unlock(&vmem.mutex);

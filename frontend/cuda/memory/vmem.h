@@ -2,10 +2,11 @@
  * Virtual memory: addresses that are reserved, memory that has none, and the mapping of the one at
  * the other. The host does it; what programs ask about it is answered here.
  *
- * Memory is the device's own. What CUDA has of host memory, of memory for other processes beyond
- * descriptors, for network cards and for sparse arrays is CUDA_ERROR_NOT_SUPPORTED, counted.
- * CUDA_ERROR_INVALID_VALUE for what is no handle, reservation or mapping, or not whole granules;
- * CUDA_ERROR_INVALID_DEVICE for an ordinal that the session does not have.
+ * Memory is a device's own; others may be given access. What CUDA has of host memory, of memory for
+ * other processes beyond descriptors, for network cards and for sparse arrays is
+ * CUDA_ERROR_NOT_SUPPORTED, counted. CUDA_ERROR_INVALID_VALUE for what is no handle, reservation or
+ * mapping, or not whole granules; CUDA_ERROR_INVALID_DEVICE for an ordinal that the session does
+ * not have.
  *
  * Threads: any. Mutexes inside, never held over a call of the host.
  */
@@ -41,8 +42,10 @@ struct fgv_vmem_view {
 	CUmemAccess_flags access;
 };
 
-/* False: nothing is mapped there. */
-bool fgv_vmem_look(CUdeviceptr address, struct fgv_vmem_view *view);
+/* False: nothing is mapped there. @device: whose access is asked for. */
+bool fgv_vmem_look(CUdeviceptr address, int device, struct fgv_vmem_view *view);
+/* Which device copies and fills what is mapped there: @device if it may, else one that does. */
+uint32_t fgv_vmem_user(CUdeviceptr address, uint32_t device);
 
 /* Whether it lies in a reservation; where nothing is mapped there, nobody can use it. */
 bool fgv_vmem_is_reserved(CUdeviceptr address);

@@ -1,6 +1,7 @@
 /*
- * Memory without an address. A handle is the host's number, which the program may hold several
- * times; mappings and open descriptors are uses, which keep the memory as well.
+ * Memory without an address. A handle is the device's ordinal and the host's number, which the
+ * program may hold several times; mappings and open descriptors are uses, which keep the memory as
+ * well.
  *
  * A descriptor is the reading end of a pipe that nobody writes to. It is known again by its inode,
  * whichever way it went, and this process's end says when nobody has it any more.
@@ -23,7 +24,7 @@
 #include "frontend/cuda/module/ptrhash.h"
 
 struct fgv_vmem_memory {
-	uint32_t handle;
+	CUmemGenericAllocationHandle handle;
 	unsigned handles; /* that the program holds */
 	unsigned uses;
 	CUmemAllocationProp prop;
@@ -42,8 +43,14 @@ static struct {
 	pthread_mutex_t mutex;
 	struct fgv_ptrhash memories; /* by handle */
 	LIST_HEAD(shared_list, shared) shared;
-	uint64_t granularity[2]; /* by CUmemAllocationGranularity_flags; 0: not known yet */
+	/* By CUmemAllocationGranularity_flags; 0: not known yet. */
+	uint64_t granularity[FGV_DEVICES_MAX][2];
 } vmem = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static CUmemGenericAllocationHandle handle_of(uint32_t device, uint32_t host_handle)
+{
+	return (CUmemGenericAllocationHandle)device << 32 | host_handle;
+}
 
 static void *key_of(CUmemGenericAllocationHandle handle)
 {
@@ -68,9 +75,14 @@ static bool is_over_locked(struct fgv_vmem_memory *memory)
 	return true;
 }
 
-static void release(struct fgv_lane *lane, struct fgv_vmem_memory *memory)
+static void release(struct fgv_vmem_memory *memory)
 {
-	fgv_post_memory_release(lane, memory->handle);
+	struct fgv_lane *lane;
+
+	if (!fgv_context_enter_on(fgv_vmem_device(memory), &lane)) {
+		fgv_post_memory_release(lane, fgv_vmem_host_handle(memory));
+		fgv_lane_leave(lane);
+	}
 	free(memory);
 }
 
@@ -86,7 +98,7 @@ struct fgv_vmem_memory *fgv_vmem_get(CUmemGenericAllocationHandle handle)
 	return found;
 }
 
-void fgv_vmem_put(struct fgv_lane *lane, struct fgv_vmem_memory *memory)
+void fgv_vmem_put(struct fgv_vmem_memory *memory)
 {
 	bool is_over;
 
@@ -95,12 +107,17 @@ void fgv_vmem_put(struct fgv_lane *lane, struct fgv_vmem_memory *memory)
 	is_over = is_over_locked(memory);
 	pthread_mutex_unlock(&vmem.mutex);
 	if (is_over)
-		release(lane, memory);
+		release(memory);
+}
+
+uint32_t fgv_vmem_device(const struct fgv_vmem_memory *memory)
+{
+	return (uint32_t)(memory->handle >> 32);
 }
 
 uint32_t fgv_vmem_host_handle(const struct fgv_vmem_memory *memory)
 {
-	return memory->handle;
+	return (uint32_t)memory->handle;
 }
 
 unsigned fgv_vmem_handle_types(const struct fgv_vmem_memory *memory)
@@ -166,16 +183,17 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 
 static CUresult ask_granularity(struct fgv_lane *lane, unsigned option, uint64_t *bytes)
 {
+	uint64_t *known = &vmem.granularity[lane->client->device][option];
 	CUresult res = CUDA_SUCCESS;
 
-	*bytes = __atomic_load_n(&vmem.granularity[option], __ATOMIC_RELAXED);
+	*bytes = __atomic_load_n(known, __ATOMIC_RELAXED);
 	if (!*bytes) {
 		res = fgv_call_memory_granularity(lane, option, bytes);
 		/* Sizes are divided by it. */
 		if (!res && !*bytes)
 			res = CUDA_ERROR_UNKNOWN;
 		if (!res)
-			__atomic_store_n(&vmem.granularity[option], *bytes, __ATOMIC_RELAXED);
+			__atomic_store_n(known, *bytes, __ATOMIC_RELAXED);
 	}
 	return res;
 }
@@ -191,7 +209,7 @@ CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
 		return CUDA_ERROR_INVALID_VALUE;
 	res = check_prop(prop);
 	if (!res)
-		res = fgv_context_enter_first(&lane, "virtual memory");
+		res = fgv_context_enter_on((uint32_t)prop->location.id, &lane);
 	if (res)
 		return res;
 	res = ask_granularity(lane, option, &found);
@@ -202,7 +220,7 @@ CUresult fgv_vmem_granularity(size_t *bytes, const CUmemAllocationProp *prop,
 }
 
 /* What is not compressed says so. */
-static CUresult keep(uint32_t handle, const CUmemAllocationProp *prop)
+static CUresult keep(CUmemGenericAllocationHandle handle, const CUmemAllocationProp *prop)
 {
 	struct fgv_vmem_memory *made = malloc(sizeof(*made));
 	int err = -EEXIST;
@@ -212,7 +230,7 @@ static CUresult keep(uint32_t handle, const CUmemAllocationProp *prop)
 	*made = (struct fgv_vmem_memory){.handle = handle, .handles = 1, .prop = *prop};
 	memset(&made->prop.allocFlags, 0, sizeof(made->prop.allocFlags));
 	pthread_mutex_lock(&vmem.mutex);
-	if (handle && !fgv_ptrhash_find(&vmem.memories, key_of(handle)))
+	if ((uint32_t)handle && !fgv_ptrhash_find(&vmem.memories, key_of(handle)))
 		err = fgv_ptrhash_set(&vmem.memories, key_of(handle), made);
 	pthread_mutex_unlock(&vmem.mutex);
 	if (!err)
@@ -247,19 +265,19 @@ static struct shared *take_closed(void)
 	return shared;
 }
 
-static void drop_shared(struct fgv_lane *lane, struct shared *shared)
+static void drop_shared(struct shared *shared)
 {
 	close(shared->end_fd);
-	fgv_vmem_put(lane, shared->memory);
+	fgv_vmem_put(shared->memory);
 	free(shared);
 }
 
-static void sweep(struct fgv_lane *lane)
+static void sweep(void)
 {
 	struct shared *closed;
 
 	while ((closed = take_closed()))
-		drop_shared(lane, closed);
+		drop_shared(closed);
 }
 
 /* A pipe whose writing end is @shared's; its reading end, or -1. */
@@ -304,23 +322,17 @@ CUresult fgv_vmem_export(void *shareable, CUmemGenericAllocationHandle handle,
 			 CUmemAllocationHandleType type, unsigned long long flags)
 {
 	struct fgv_vmem_memory *memory;
-	struct fgv_lane *lane;
 	CUresult res = CUDA_ERROR_INVALID_VALUE;
 	int fd;
 
 	if (!shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter_first(&lane, "virtual memory");
-	if (res)
-		return res;
-	sweep(lane);
-	res = CUDA_ERROR_INVALID_VALUE;
+	sweep();
 	memory = fgv_vmem_get(handle);
 	if (memory && (fgv_vmem_handle_types(memory) & type))
 		res = add_shared(memory, &fd);
 	if (res && memory)
-		fgv_vmem_put(lane, memory);
-	fgv_lane_leave(lane);
+		fgv_vmem_put(memory);
 	if (!res)
 		memcpy(shareable, &fd, sizeof(fd));
 	return res;
@@ -351,38 +363,41 @@ CUresult fgv_vmem_import(CUmemGenericAllocationHandle *handle, void *shareable,
 /* --- What programs call --- */
 
 static CUresult create_on(struct fgv_lane *lane, uint64_t bytes, const CUmemAllocationProp *prop,
-			  uint32_t *handle)
+			  CUmemGenericAllocationHandle *handle)
 {
+	uint32_t made = 0;
 	uint64_t granule;
 	CUresult res = ask_granularity(lane, CU_MEM_ALLOC_GRANULARITY_MINIMUM, &granule);
 
 	if (!res && bytes % granule)
 		res = CUDA_ERROR_INVALID_VALUE;
 	if (!res)
-		res = fgv_call_memory_create(lane, bytes, handle);
+		res = fgv_call_memory_create(lane, bytes, &made);
 	if (res)
 		return res;
+	*handle = handle_of(lane->client->device, made);
 	res = keep(*handle, prop);
 	if (res == CUDA_ERROR_OUT_OF_MEMORY)
-		fgv_post_memory_release(lane, *handle);
+		fgv_post_memory_release(lane, made);
 	return res;
 }
 
 CUresult fgv_vmem_create(CUmemGenericAllocationHandle *handle, size_t bytes,
 			 const CUmemAllocationProp *prop, unsigned long long flags)
 {
+	CUmemGenericAllocationHandle made = 0;
 	struct fgv_lane *lane;
-	uint32_t made;
 	CUresult res;
 
 	if (!handle || !bytes || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	res = check_prop(prop);
-	if (!res)
-		res = fgv_context_enter_first(&lane, "virtual memory");
 	if (res)
 		return res;
-	sweep(lane);
+	sweep();
+	res = fgv_context_enter_on((uint32_t)prop->location.id, &lane);
+	if (res)
+		return res;
 	res = create_on(lane, bytes, prop, &made);
 	fgv_lane_leave(lane);
 	if (!res)
@@ -393,12 +408,8 @@ CUresult fgv_vmem_create(CUmemGenericAllocationHandle *handle, size_t bytes,
 CUresult fgv_vmem_release(CUmemGenericAllocationHandle handle)
 {
 	struct fgv_vmem_memory *memory;
-	struct fgv_lane *lane;
 	bool is_over = false;
-	CUresult res = fgv_context_enter_first(&lane, "virtual memory");
 
-	if (res)
-		return res;
 	pthread_mutex_lock(&vmem.mutex);
 	memory = find_locked(handle);
 	if (memory) {
@@ -407,9 +418,8 @@ CUresult fgv_vmem_release(CUmemGenericAllocationHandle handle)
 	}
 	pthread_mutex_unlock(&vmem.mutex);
 	if (is_over)
-		release(lane, memory);
-	sweep(lane);
-	fgv_lane_leave(lane);
+		release(memory);
+	sweep();
 	return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -181,6 +181,10 @@ START_TEST(maps_it)
 		CUDA_SUCCESS);
 	ck_assert_int_eq(fake.access.flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
 	ck_assert_int_eq(fake.access.location.id, 3);
+	fake.access = (CUmemAccessDesc){.flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+	ck_assert_int_eq(fgv_cuda_memory_unview(&cuda.base, address, UNIT), CUDA_SUCCESS);
+	ck_assert_int_eq(fake.access.flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	ck_assert_int_eq(fake.access.location.id, 3);
 }
 END_TEST
 

@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "softgpu/softgpu.h"
 #include "tests/unit/backend/vgpu/vgpu_calls.h"
 
 static struct vgpu first, second;
@@ -223,6 +224,137 @@ START_TEST(host_memory_of_both)
 }
 END_TEST
 
+#define UNIT	    SOFTGPU_CHUNK_GRANULE
+#define ALL	    CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+#define WRONG(call) ck_assert_uint_eq((call), CUDA_ERROR_INVALID_VALUE)
+#define RIGHT(call) ck_assert_uint_eq((call), CUDA_SUCCESS)
+
+static uint32_t reserve(struct vgpu *vgpu, uint64_t *address)
+{
+	struct fgv_address_reserve_request request = {.size = 2 * UNIT};
+	struct fgv_address_reserve_reply reply = {0};
+	uint32_t status =
+		vgpu_call(vgpu, 0, FGV_OP_ADDRESS_RESERVE, &request, sizeof(request), &reply);
+
+	*address = reply.address;
+	return status;
+}
+
+static uint32_t free_addresses(struct vgpu *vgpu, uint64_t address)
+{
+	struct fgv_address_free_request request = {address};
+
+	return vgpu_call(vgpu, 0, FGV_OP_ADDRESS_FREE, &request, sizeof(request), NULL);
+}
+
+static uint32_t must_create(struct vgpu *vgpu)
+{
+	struct fgv_memory_create_request request = {UNIT};
+	struct fgv_memory_create_reply reply = {0};
+
+	RIGHT(vgpu_call(vgpu, 0, FGV_OP_MEMORY_CREATE, &request, sizeof(request), &reply));
+	return reply.memory;
+}
+
+static uint32_t map(struct vgpu *vgpu, uint64_t address, uint32_t memory)
+{
+	struct fgv_memory_map_request request = {
+		.address = address, .size = UNIT, .memory = memory};
+
+	return vgpu_call(vgpu, 0, FGV_OP_MEMORY_MAP, &request, sizeof(request), NULL);
+}
+
+static uint32_t allow(struct vgpu *vgpu, uint64_t address, uint64_t size, uint32_t flags)
+{
+	struct fgv_memory_access_request request = {
+		.address = address, .size = size, .flags = flags};
+
+	return vgpu_call(vgpu, 0, FGV_OP_MEMORY_ACCESS, &request, sizeof(request), NULL);
+}
+
+static uint32_t unmap(struct vgpu *vgpu, uint64_t address, uint64_t size)
+{
+	struct fgv_memory_unmap_request request = {address, size};
+
+	return vgpu_call(vgpu, 0, FGV_OP_MEMORY_UNMAP, &request, sizeof(request), NULL);
+}
+
+/* The first one reserves for both; each maps its own memory, and is charged for it. */
+START_TEST(addresses_are_the_sessions)
+{
+	uint64_t address, none, before[2] = {used_bytes(&first), used_bytes(&second)};
+	uint32_t memory = must_create(&second), other = must_create(&second);
+
+	ck_assert_uint_eq(used_bytes(&first), before[0]);
+	ck_assert_uint_eq(used_bytes(&second), before[1] + 2 * UNIT);
+	ck_assert_uint_eq(reserve(&second, &none), CUDA_ERROR_INVALID_DEVICE);
+	RIGHT(reserve(&first, &address));
+	ck_assert_uint_eq(free_addresses(&second, address), CUDA_ERROR_INVALID_DEVICE);
+	RIGHT(map(&second, address, memory));
+	WRONG(map(&first, address, must_create(&first)));
+	WRONG(free_addresses(&first, address));
+	WRONG(unmap(&first, address, UNIT));
+	RIGHT(map(&second, address + UNIT, other));
+	RIGHT(unmap(&second, address, 2 * UNIT));
+	WRONG(unmap(&second, address, UNIT));
+	RIGHT(free_addresses(&first, address));
+	vgpu_must_post(&second, 0, FGV_OP_MEMORY_RELEASE,
+		       &(struct fgv_memory_release_request){.memory = memory}, 4);
+	RIGHT(vgpu_device_sync(&second));
+	ck_assert_uint_eq(used_bytes(&second), before[1] + UNIT);
+}
+END_TEST
+
+/* Access is given to one of them by its own request, and what one may use stays until it gives that
+ * up. */
+START_TEST(access_to_the_others_memory)
+{
+	uint32_t memory = must_create(&second);
+	uint64_t address;
+
+	RIGHT(reserve(&first, &address));
+	RIGHT(map(&second, address, memory));
+	RIGHT(map(&first, address + UNIT, must_create(&first)));
+	WRONG(allow(&first, address, UNIT, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+	WRONG(allow(&first, address, UNIT, 2));
+	WRONG(allow(&first, address, 3 * UNIT, ALL));
+	WRONG(allow(&first, address + 4096, UNIT, ALL));
+	RIGHT(allow(&first, address, 2 * UNIT, ALL));
+	RIGHT(allow(&first, address, UNIT, ALL));
+	vgpu_fill(&first, address, 1, 7, 4);
+	RIGHT(vgpu_device_sync(&first));
+	RIGHT(allow(&second, address, UNIT, ALL));
+	ck_assert_uint_eq(word_at(&second, address), 7);
+	WRONG(unmap(&second, address, UNIT));
+	WRONG(unmap(&first, address, 2 * UNIT));
+	RIGHT(unmap(&first, address, UNIT));
+	WRONG(unmap(&first, address, UNIT));
+	ck_assert_uint_eq(word_at(&second, address), 7);
+	RIGHT(unmap(&second, address, UNIT));
+	WRONG(allow(&first, address, UNIT, ALL));
+	/* Another session of work at the same place. */
+	RIGHT(map(&second, address, memory));
+	RIGHT(allow(&first, address, UNIT, ALL));
+	ck_assert_uint_eq(word_at(&first, address), 7);
+}
+END_TEST
+
+/* Without access, or with none any more, it is a fault, as of any address. */
+START_TEST(no_access_to_the_others_memory)
+{
+	uint64_t address;
+
+	RIGHT(reserve(&first, &address));
+	RIGHT(map(&second, address, must_create(&second)));
+	RIGHT(allow(&second, address, UNIT, ALL));
+	RIGHT(allow(&first, address, UNIT, ALL));
+	RIGHT(unmap(&first, address, UNIT));
+	vgpu_fill(&first, address, 1, 1, 4);
+	ck_assert_uint_ne(vgpu_device_sync(&first), CUDA_SUCCESS);
+	ck_assert_uint_eq(word_at(&second, address), 0);
+}
+END_TEST
+
 START_TEST(a_violation_on_one_ends_both)
 {
 	struct fgv_slot slot = vgpu_slot(&second, FGV_OP_MEM_FREE, 0);
@@ -263,11 +395,14 @@ int main(void)
 	tcase_add_test(living, handles_of_the_other_gpu);
 	tcase_add_test(living, peers);
 	tcase_add_test(living, a_grant_is_of_one_gpu);
+	tcase_add_test(living, addresses_are_the_sessions);
+	tcase_add_test(living, access_to_the_others_memory);
 	tcase_add_test(living, host_memory_of_both);
 	tcase_set_timeout(living, 120);
 	suite_add_tcase(suite, living);
 	tcase_add_checked_fixture(ending, setup, NULL);
 	tcase_add_test(ending, memory_of_the_other_gpu);
+	tcase_add_test(ending, no_access_to_the_others_memory);
 	tcase_add_test(ending, a_violation_on_one_ends_both);
 	tcase_add_test(ending, hanging_up_on_one_ends_both);
 	tcase_set_timeout(ending, 120);
