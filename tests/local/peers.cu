@@ -173,6 +173,7 @@ static void fault(bool was_enabled)
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaMalloc(&data, sizeof(*data)));
 	CUDA(cudaMemcpy(data, &value, sizeof(value), cudaMemcpyHostToDevice));
+	CUDA(cudaDeviceSynchronize()); /* such a copy may return before it is done */
 	CUDA(cudaSetDevice(1));
 	if (was_enabled) {
 		CUDA(cudaDeviceEnablePeerAccess(0, 0));
