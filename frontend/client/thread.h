@@ -26,8 +26,7 @@ struct fgv_thread {
 	uint32_t forbidden;    /* CUDA must not be called: the thread can get no lane */
 	struct fgv_thread_part *parts;
 	bool is_watched;
-	bool is_bound; /* it works in a context (cuda/context/context.h), of the first GPU */
-	bool is_ready; /* the same, of any GPU */
+	bool is_ready; /* it works in a context (cuda/context/context.h) */
 };
 
 /* In the initial TLS block, which makes an access one instruction. */

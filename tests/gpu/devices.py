@@ -15,7 +15,9 @@ PROGRAMS = (("devices", "all", "2"), ("devices", "threads", "2"), ("between", "h
             ("between", "freed"), ("between", "events"), ("between", "fault"), ("each",),
             ("peers", "codes"), ("peers", "kernels"), ("peers", "copies"), ("peers", "fault"),
             ("peers", "disabled"), ("mapped", "each"), ("mapped", "both"), ("mapped", "alone"),
-            ("mapped", "unmapped"), ("mapped", "fault"), ("mapped", "taken"))
+            ("mapped", "unmapped"), ("mapped", "fault"), ("mapped", "taken"), ("captures", "both"),
+            ("captures", "again"), ("captures", "by hand"), ("captures", "memory"),
+            ("captures", "choice"))
 
 
 def on_both():

@@ -1,7 +1,7 @@
 /*
  * A program with several devices, in the manner of one thread for all and of one for each: what
- * each computes, what goes between them, and which uses are refused. Its first argument is what it
- * does, its second one how many devices it must find.
+ * each computes, and what goes between them. Its first argument is what it does, its second one how
+ * many devices it must find.
  */
 #include "../cuda/test.h"
 
@@ -213,25 +213,6 @@ static void mixtures(void)
 	CUDA(cudaStreamDestroy(stream));
 }
 
-/* What there is for one device only: refused, and nothing is done on the wrong one. */
-static void refusals(void)
-{
-	cudaGraphExec_t exec;
-	cudaStream_t stream;
-	cudaGraph_t graph;
-
-	CUDA(cudaSetDevice(1));
-	CUDA(cudaGraphCreate(&graph, 0));
-	CUDA(cudaStreamCreate(&stream));
-	EXPECT_CODE(cudaErrorNotSupported,
-		    cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-	CUDA(cudaGraphInstantiate(&exec, graph, 0));
-	EXPECT_CODE(cudaErrorNotSupported, cudaGraphLaunch(exec, stream));
-	CUDA(cudaStreamSynchronize(stream));
-	cudaGetLastError();
-	CUDA(cudaSetDevice(0));
-}
-
 static void *compute_on_second(void *)
 {
 	unsigned *data, value = 0;
@@ -297,8 +278,6 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "quotas")) {
 		quotas(count);
-	} else if (!strcmp(what, "refusals")) {
-		refusals();
 	} else if (!strcmp(what, "threads")) {
 		threads();
 	} else if (!strcmp(what, "all")) {

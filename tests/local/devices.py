@@ -7,6 +7,7 @@ BETWEEN = "tests/local/between"
 EACH = "tests/local/each"
 PEERS = "tests/local/peers"
 MAPPED = "tests/local/mapped"
+CAPTURES = "tests/local/captures"
 
 
 def gpus(daemon, vm="vm1"):
@@ -90,16 +91,24 @@ def memory_is_mapped_for_each():
             daemon.expect_at_rest()
 
 
+def each_has_graphs():
+    with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
+        for what in "both", "again", "by hand", "memory", "choice":
+            expect_verified(daemon.start("vm1", CAPTURES, what), f"captures: {what}")
+            daemon.expect_at_rest()
+
+
 def refusals_are_counted():
     with backend({"vm1": "devices = [0, 1];"}, gpu="soft:2") as daemon:
-        status, out, err = finish(daemon.start("vm1", PROGRAM, "refusals", 2,
+        status, out, err = finish(daemon.start("vm1", CAPTURES, "refusals",
                                                env={"FAIRGV_STATS": "1"}))
         expect(status == 0 and "verified=yes" in out, f"status {status}: {out}{err}")
-        expect("captures on another device than the first" in err and
-               "graphs on another device than the first" in err, f"counted: {err}")
+        for what in ("captures of several devices", "graphs of several devices",
+                     "launches of graphs in a stream of another device"):
+            expect(what in err, f"counted: {what}: {err}")
         daemon.expect_at_rest()
 
 
 main(all_of_it, their_order_is_the_lists, quotas_are_kept_apart, one_does_not_wait_for_the_other,
      what_is_between_them, each_has_all_of_it, they_reach_each_other,
-     memory_is_mapped_for_each, refusals_are_counted)
+     memory_is_mapped_for_each, each_has_graphs, refusals_are_counted)

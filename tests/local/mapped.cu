@@ -187,6 +187,7 @@ static void both(void)
 		EXPECT_EQ((int)CU_MEM_ACCESS_FLAGS_PROT_READWRITE, (int)flags);
 	}
 	CUDA(cudaMemset((void *)address, 0, 2 * unit));
+	CUDA(cudaDeviceSynchronize());
 	for (int i = 0; i < 2; i++)
 		launch_on(i, address, (unsigned)(2 * unit / 4));
 	EXPECT_EQ(2, word_at(address));

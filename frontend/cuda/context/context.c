@@ -17,25 +17,13 @@ static struct {
 	uint32_t cache_config; /* atomic */
 } said;
 
-CUresult fgv_context_join_any(void)
+CUresult fgv_context_join(void)
 {
 	CUresult res = fgv_device_learn();
 
 	if (!res)
 		res = fgv_ctx_bind();
 	fgv_thread_self.is_ready = !res;
-	return res;
-}
-
-CUresult fgv_context_join(struct fgv_unsupported *elsewhere)
-{
-	CUresult res = fgv_context_join_any();
-
-	if (!res && fgv_thread_self.device) {
-		fgv_errlog_unsupported(elsewhere);
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	fgv_thread_self.is_bound = !res;
 	return res;
 }
 

@@ -11,9 +11,6 @@
  * The lane is one of the device that the thread works on. As lanes are, contexts are not entered
  * twice.
  *
- * fgv_context_enter_first() is for what has not learnt of several devices: on others than the first
- * one it fails with CUDA_ERROR_NOT_SUPPORTED, and says of what.
- *
  * Threads: any.
  */
 #ifndef FGV_CUDA_CONTEXT_H
@@ -26,48 +23,20 @@
 
 struct fgv_device_info;
 
-/*
- * For the functions below alone: the device known, and a context for the thread to work in.
- */
-CUresult fgv_context_join(struct fgv_unsupported *elsewhere);
-CUresult fgv_context_join_any(void);
+/* For the function below alone: the device known, and a context for the thread to work in. */
+CUresult fgv_context_join(void);
 
 /*
- * This thread's lane, with the device known. Fails with the code of why there is no session, or
- * why it has ended; then *lane is NULL. Where that is not the first device's, it fails, and
- * @elsewhere says of what. For fgv_context_enter_first().
+ * A lane of the device that this thread works on, with that known. Fails with the code of why there
+ * is no session, or why it has ended; then *lane is NULL.
  */
-static inline CUresult fgv_context_enter_or(struct fgv_lane **lane,
-					    struct fgv_unsupported *elsewhere)
-{
-	CUresult res;
-
-	if (__builtin_expect(!fgv_thread_self.is_bound, 0)) {
-		*lane = NULL;
-		res = fgv_context_join(elsewhere);
-		if (res)
-			return res;
-	}
-	return fgv_lane_enter(lane);
-}
-
-/* @what: a literal that names what is on the first device alone. */
-#define fgv_context_enter_first(lane, what)                                                        \
-	({                                                                                         \
-		static struct fgv_unsupported elsewhere_ = {.name = what                           \
-							    " on another device than the first"};  \
-                                                                                                   \
-		fgv_context_enter_or(lane, &elsewhere_);                                           \
-	})
-
-/* The same on whatever device the thread works. */
 static inline CUresult fgv_context_enter_any(struct fgv_lane **lane)
 {
 	CUresult res;
 
 	if (__builtin_expect(!fgv_thread_self.is_ready, 0)) {
 		*lane = NULL;
-		res = fgv_context_join_any();
+		res = fgv_context_join();
 		if (res)
 			return res;
 	}

@@ -121,7 +121,7 @@ CUresult fgv_device_know_of(uint32_t ordinal, const struct fgv_device_info **inf
 void fgv_device_select(uint32_t ordinal)
 {
 	fgv_lane_select(ordinal);
-	fgv_thread_self.is_bound = fgv_thread_self.is_ready = false;
+	fgv_thread_self.is_ready = false;
 }
 
 unsigned fgv_device_sm(const struct fgv_device_info *info)

@@ -22,19 +22,10 @@
 #include "frontend/cuda/stream/remote.h"
 #include "frontend/cuda/stream/stream.h"
 
-/* Graphs, and what belongs to them, are the first device's. */
-static void give_back_graphs(struct fgv_lane *lane)
+static void give_back(struct fgv_lane *lane)
 {
 	fgv_exec_host_drain(lane);
 	fgv_home_drain(lane);
-}
-
-static void give_back(struct fgv_lane *lane)
-{
-	bool is_first = lane->client->device == 0;
-
-	if (is_first)
-		give_back_graphs(lane);
 	fgv_remote_drain(lane);
 	fgv_stream_drain(lane);
 	fgv_event_drain(lane);
@@ -44,8 +35,7 @@ static void give_back(struct fgv_lane *lane)
 	fgv_registry_unload(lane);
 	fgv_memory_drain(lane);
 	fgv_pool_drain(lane);
-	if (is_first)
-		fgv_graph_memory_drain(lane);
+	fgv_graph_memory_drain(lane);
 	fgv_limit_reset(lane);
 	fgv_peer_reset(lane);
 }

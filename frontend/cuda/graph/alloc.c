@@ -22,11 +22,13 @@ static CUresult start(const CUgraphNodeParams *params, struct fgv_graph_memory *
 	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
 	CUresult res = fgv_work_start(params, &attributes, NULL, work);
 
-	if (res)
+	if (res) {
 		fgv_graph_memory_put(memory);
-	else
-		work->memory = memory;
-	return res;
+		return res;
+	}
+	work->memory = memory;
+	work->task->device = fgv_graph_memory_device(memory);
+	return CUDA_SUCCESS;
 }
 
 CUresult fgv_alloc_work(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
@@ -70,17 +72,17 @@ static bool is_freed_before(const void *node, void *arg)
 }
 
 struct fgv_graph_memory *fgv_alloc_reuse(struct fgv_graph *graph, struct fgv_node *const *before,
-					 size_t count, uint64_t bytes)
+					 size_t count, uint32_t device, uint64_t bytes)
 {
 	struct place place = {.graph = graph, .before = before, .count = count};
 
-	return fgv_graph_memory_reuse(graph->name, bytes, is_freed_before, &place);
+	return fgv_graph_memory_reuse(graph->name, device, bytes, is_freed_before, &place);
 }
 
-static CUresult create(uint64_t bytes, struct fgv_graph_memory **memory)
+static CUresult create(uint32_t device, uint64_t bytes, struct fgv_graph_memory **memory)
 {
 	struct fgv_lane *lane;
-	CUresult res = fgv_context_enter_first(&lane, "graphs");
+	CUresult res = fgv_context_enter_on(device, &lane);
 
 	if (res)
 		return res;
@@ -92,14 +94,15 @@ static CUresult create(uint64_t bytes, struct fgv_graph_memory **memory)
 CUresult fgv_alloc_make(struct fgv_graph *graph, struct fgv_node *const *before, size_t count,
 			const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params, struct fgv_work *work)
 {
+	uint32_t device = (uint32_t)params->poolProps.location.id;
 	struct fgv_graph_memory *memory;
 	CUresult res = check(params);
 
 	if (res)
 		return res;
-	memory = fgv_alloc_reuse(graph, before, count, params->bytesize);
+	memory = fgv_alloc_reuse(graph, before, count, device, params->bytesize);
 	if (!memory)
-		res = create(params->bytesize, &memory);
+		res = create(device, params->bytesize, &memory);
 	return res ? res : fgv_alloc_work(params, memory, work);
 }
 

@@ -19,7 +19,7 @@ CUresult fgv_alloc_make_free(const struct fgv_graph *graph, CUdeviceptr address,
  * that fits.
  */
 struct fgv_graph_memory *fgv_alloc_reuse(struct fgv_graph *graph, struct fgv_node *const *before,
-					 size_t count, uint64_t bytes);
+					 size_t count, uint32_t device, uint64_t bytes);
 
 /*
  * The work of a node that allocates or frees @memory, whose reference becomes the work's, or is

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/stream/capturing.h"
 
 __thread struct fgv_capture_thread fgv_capture_self;
@@ -26,7 +27,7 @@ static struct {
 /* What is put into a stream between two calls of the runtime's. */
 struct stream_recorder {
 	struct fgv_recorder recorder; /* first: finish() gets it */
-	uint32_t stream;
+	uint64_t stream;
 };
 
 void fgv_capture_lock(void)
@@ -49,19 +50,25 @@ static void count_use(int change)
 		fgv_capturing_end();
 }
 
-void fgv_capture_divert(struct fgv_recorder *recorder)
+void fgv_capture_divert(struct fgv_recorder *recorder, uint32_t device)
 {
 	count_use(recorder ? 1 : -1);
+	fgv_capture_self.device = device;
 	fgv_capture_self.recorder = recorder;
 }
 
 /* --- Captures and their streams ------------------------------------------------ */
 
-struct captured_stream *fgv_capture_find_stream(uint32_t handle)
+static bool is_on(const struct captured_stream *stream, uint32_t device)
+{
+	return stream->name >> 32 == device;
+}
+
+struct captured_stream *fgv_capture_find_stream(uint64_t name)
 {
 	struct captured_stream *each = state.streams;
 
-	while (each && each->handle != handle)
+	while (each && each->name != name)
 		each = each->next;
 	return each;
 }
@@ -93,14 +100,14 @@ struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph)
 	return capture;
 }
 
-struct captured_stream *fgv_capture_join(struct capture *capture, uint32_t handle, bool blocking)
+struct captured_stream *fgv_capture_join(struct capture *capture, uint64_t name, bool blocking)
 {
 	struct captured_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return NULL;
 	stream->capture = capture;
-	stream->handle = handle;
+	stream->name = name;
 	stream->blocking = blocking;
 	stream->next = state.streams;
 	state.streams = stream;
@@ -144,24 +151,24 @@ void fgv_capture_destroy(struct capture *capture)
 		fgv_record_forbid(NULL);
 }
 
-bool fgv_capture_has_blocking(void)
+bool fgv_capture_has_blocking(uint32_t device)
 {
 	for (const struct captured_stream *each = state.streams; each; each = each->next) {
-		if (each->blocking && !each->capture->is_invalid)
+		if (each->blocking && is_on(each, device) && !each->capture->is_invalid)
 			return true;
 	}
 	return false;
 }
 
-static void forget_stream_now(uint32_t handle)
+static void forget_stream_now(uint64_t name)
 {
 	struct captured_stream *stream;
 	struct capture *capture;
 
 	fgv_capture_lock();
-	stream = fgv_capture_find_stream(handle);
+	stream = fgv_capture_find_stream(name);
 	capture = stream ? stream->capture : NULL;
-	if (capture && capture->origin == handle) {
+	if (capture && capture->origin == name) {
 		if (capture->owns_graph)
 			fgv_graph_free(capture->graph);
 		fgv_capture_destroy(capture);
@@ -202,13 +209,13 @@ static CUresult check_unsafe(void)
 	return res;
 }
 
-/* The legacy stream is used, which blocking streams wait for and it for them. */
-static CUresult enter_legacy(void)
+/* The device's legacy stream is used, which blocking streams wait for and it for them. */
+static CUresult enter_legacy(uint32_t device)
 {
-	if (!fgv_capture_has_blocking())
+	if (!fgv_capture_has_blocking(device))
 		return CUDA_SUCCESS;
 	for (struct captured_stream *each = state.streams; each; each = each->next) {
-		if (each->blocking)
+		if (each->blocking && is_on(each, device))
 			each->capture->is_invalid = true;
 	}
 	return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -249,7 +256,7 @@ static void finish(struct fgv_recorder *recorder)
 	if (stream && recorder->failed) {
 		stream->capture->is_invalid = true;
 	} else if (stream && recorder->first) {
-		if (fgv_work_take(recorder, &work))
+		if (fgv_work_take(recorder, (uint32_t)(made->stream >> 32), &work))
 			stream->capture->is_invalid = true;
 		else if (add(stream, &work, is_early))
 			fgv_work_free(&work);
@@ -259,7 +266,7 @@ static void finish(struct fgv_recorder *recorder)
 	free(made);
 }
 
-static CUresult start_recording(struct fgv_lane *lane, uint32_t handle)
+static CUresult start_recording(struct fgv_lane *lane, uint64_t name)
 {
 	struct stream_recorder *made = malloc(sizeof(*made));
 
@@ -267,29 +274,37 @@ static CUresult start_recording(struct fgv_lane *lane, uint32_t handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	fgv_recorder_init(&made->recorder);
 	made->recorder.finish = finish;
-	made->stream = handle;
+	made->stream = name;
 	lane->recorder = &made->recorder;
+	return CUDA_SUCCESS;
+}
+
+/* What is recorded names things by the handles of one device. */
+static CUresult enter_diverted(struct fgv_lane *lane)
+{
+	if (lane->client->device != fgv_capture_self.device)
+		return FGV_UNSUPPORTED("nodes of graphs that use two devices");
+	lane->recorder = fgv_capture_self.recorder;
 	return CUDA_SUCCESS;
 }
 
 static CUresult enter(struct fgv_lane *lane, uint32_t handle)
 {
+	uint64_t name = fgv_capturing_name(lane->client->device, handle);
 	struct captured_stream *stream;
 	CUresult res = CUDA_SUCCESS;
 
 	if (lane->recorder)
 		return CUDA_SUCCESS;
-	if (fgv_capture_self.recorder) {
-		lane->recorder = fgv_capture_self.recorder;
-		return CUDA_SUCCESS;
-	}
+	if (fgv_capture_self.recorder)
+		return enter_diverted(lane);
 	fgv_capture_lock();
-	stream = fgv_capture_find_stream(handle);
+	stream = fgv_capture_find_stream(name);
 	if (stream)
 		res = stream->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-						  : start_recording(lane, handle);
+						  : start_recording(lane, name);
 	else if (!handle)
-		res = enter_legacy();
+		res = enter_legacy(lane->client->device);
 	fgv_capture_unlock();
 	return res;
 }
@@ -327,21 +342,21 @@ CUresult fgv_capture_visit(struct fgv_lane *lane,
 
 /* --- Events -------------------------------------------------------------------- */
 
-static struct captured_event *find_event(uint32_t handle)
+static struct captured_event *find_event(uint64_t name)
 {
 	struct captured_event *each = state.events;
 
-	while (each && each->handle != handle)
+	while (each && each->name != name)
 		each = each->next;
 	return each;
 }
 
-static void forget_event(uint32_t handle)
+static void forget_event(uint64_t name)
 {
 	struct captured_event **link = &state.events;
 	struct captured_event *event;
 
-	while (*link && (*link)->handle != handle)
+	while (*link && (*link)->name != name)
 		link = &(*link)->next;
 	event = *link;
 	if (!event)
@@ -352,34 +367,33 @@ static void forget_event(uint32_t handle)
 	count_use(-1);
 }
 
-static void forget_event_now(uint32_t handle)
+static void forget_event_now(uint64_t name)
 {
 	fgv_capture_lock();
-	forget_event(handle);
+	forget_event(name);
 	fgv_capture_unlock();
 }
 
-static struct captured_event *note_event(uint32_t handle)
+static struct captured_event *note_event(uint64_t name)
 {
-	struct captured_event *event = find_event(handle);
+	struct captured_event *event = find_event(name);
 
 	if (event)
 		return event;
 	event = calloc(1, sizeof(*event));
 	if (!event)
 		return NULL;
-	event->handle = handle;
+	event->name = name;
 	event->next = state.events;
 	state.events = event;
 	count_use(1);
 	return event;
 }
 
-static CUresult record_event(uint32_t stream_handle, uint32_t event_handle,
-			     const CUgraphEdgeData *edge)
+static CUresult record_event(uint64_t stream_name, uint64_t event_name, const CUgraphEdgeData *edge)
 {
-	struct captured_stream *stream = fgv_capture_find_stream(stream_handle);
-	struct captured_event *event = stream ? note_event(event_handle) : NULL;
+	struct captured_stream *stream = fgv_capture_find_stream(stream_name);
+	struct captured_event *event = stream ? note_event(event_name) : NULL;
 
 	if (!stream)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -393,20 +407,21 @@ static CUresult record_event(uint32_t stream_handle, uint32_t event_handle,
 static CUresult record_event_now(struct fgv_lane *lane, uint32_t event, const CUgraphEdgeData *edge,
 				 bool *captured)
 {
+	uint64_t name = fgv_capturing_name(lane->client->device, event);
 	CUresult res = CUDA_SUCCESS;
 
 	*captured = lane->recorder != NULL;
 	fgv_capture_lock();
 	if (*captured)
-		res = record_event(((struct stream_recorder *)lane->recorder)->stream, event, edge);
+		res = record_event(((struct stream_recorder *)lane->recorder)->stream, name, edge);
 	else
-		forget_event(event);
+		forget_event(name);
 	fgv_capture_unlock();
 	return res;
 }
 
 /* @stream, NULL if it is not being captured, waits for what @event has captured. */
-static CUresult wait_captured(struct captured_stream *stream, uint32_t handle, bool blocking,
+static CUresult wait_captured(struct captured_stream *stream, uint64_t name, bool blocking,
 			      const struct captured_event *event)
 {
 	if (!event->capture)
@@ -417,30 +432,29 @@ static CUresult wait_captured(struct captured_stream *stream, uint32_t handle, b
 		stream->capture->is_invalid = event->capture->is_invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
-	if (!stream && !handle) {
+	if (!stream && !(uint32_t)name) {
 		event->capture->is_invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	}
 	if (!stream)
-		stream = fgv_capture_join(event->capture, handle, blocking);
+		stream = fgv_capture_join(event->capture, name, blocking);
 	if (!stream || fgv_nodes_merge(&stream->last, &event->last))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return CUDA_SUCCESS;
 }
 
-static CUresult wait_event(uint32_t stream_handle, bool blocking, uint32_t event_handle,
-			   bool *captured)
+static CUresult wait_event(uint64_t stream_name, bool blocking, uint64_t event_name, bool *captured)
 {
 	const struct captured_event *event;
 	struct captured_stream *stream;
 	CUresult res = CUDA_SUCCESS;
 
 	fgv_capture_lock();
-	stream = fgv_capture_find_stream(stream_handle);
-	event = find_event(event_handle);
+	stream = fgv_capture_find_stream(stream_name);
+	event = find_event(event_name);
 	*captured = stream || event;
 	if (event) {
-		res = wait_captured(stream, stream_handle, blocking, event);
+		res = wait_captured(stream, stream_name, blocking, event);
 	} else if (stream) {
 		stream->capture->is_invalid = true;
 		res = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -449,7 +463,7 @@ static CUresult wait_event(uint32_t stream_handle, bool blocking, uint32_t event
 	return res;
 }
 
-static CUresult check_event(uint32_t event)
+static CUresult check_event(uint64_t event)
 {
 	bool found;
 
@@ -469,15 +483,15 @@ CUstreamCaptureStatus fgv_capture_status(const struct captured_stream *stream)
 					   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-static CUresult get_status(uint32_t handle, CUstreamCaptureStatus *status)
+static CUresult get_status(uint64_t name, CUstreamCaptureStatus *status)
 {
 	CUresult res = CUDA_SUCCESS;
 
 	fgv_capture_lock();
-	if (!handle && fgv_capture_has_blocking())
+	if (!(uint32_t)name && fgv_capture_has_blocking((uint32_t)(name >> 32)))
 		res = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	else
-		*status = fgv_capture_status(fgv_capture_find_stream(handle));
+		*status = fgv_capture_status(fgv_capture_find_stream(name));
 	fgv_capture_unlock();
 	return res;
 }

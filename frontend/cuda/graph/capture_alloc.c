@@ -8,6 +8,7 @@
 
 /* What a node of the capture is made for, and its work. */
 struct captured {
+	uint32_t device;
 	uint64_t bytes;
 	uint64_t address;
 	struct fgv_graph_memory *memory;
@@ -18,7 +19,7 @@ static CUresult reuse(struct fgv_graph *graph, struct fgv_node *const *last, siz
 {
 	struct captured *captured = arg;
 
-	captured->memory = fgv_alloc_reuse(graph, last, count, captured->bytes);
+	captured->memory = fgv_alloc_reuse(graph, last, count, captured->device, captured->bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -57,10 +58,10 @@ CUresult fgv_capture_alloc(struct fgv_lane *lane, uint64_t bytes, uint64_t *addr
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params = {
 		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			      .location = {CU_MEM_LOCATION_TYPE_DEVICE, fgv_context_get_device()}},
+			      .location = {CU_MEM_LOCATION_TYPE_DEVICE, (int)lane->client->device}},
 		.bytesize = bytes,
 	};
-	struct captured captured = {.bytes = bytes};
+	struct captured captured = {.device = lane->client->device, .bytes = bytes};
 	struct fgv_work work;
 	CUresult res = fgv_capture_visit(lane, reuse, &captured);
 

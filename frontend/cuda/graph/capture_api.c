@@ -6,19 +6,21 @@
 #include <stdlib.h>
 
 #include "frontend/cuda/context/context.h"
-#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/capture_priv.h"
+#include "frontend/cuda/stream/capturing.h"
 #include "frontend/cuda/stream/stream.h"
 
-/* The stream @stream as the host knows it, found without being taken for work. */
-static CUresult handle_of(CUstream stream, uint32_t *handle, bool *blocking)
+/* The name of @stream (stream/capturing.h), found without being taken for work. */
+static CUresult name_of(CUstream stream, uint64_t *name, bool *blocking)
 {
 	struct fgv_lane *lane;
+	uint32_t handle;
 	CUresult res = fgv_context_enter_on(fgv_stream_device(stream), &lane);
 
 	if (res)
 		return res;
-	res = fgv_stream_find(lane, stream, handle, blocking);
+	res = fgv_stream_find(lane, stream, &handle, blocking);
+	*name = res ? 0 : fgv_capturing_name(lane->client->device, handle);
 	fgv_lane_leave(lane);
 	return res;
 }
@@ -61,20 +63,20 @@ static CUresult find_nodes(const struct fgv_graph *graph, const struct named_nod
 	return res;
 }
 
-static CUresult begin_locked(uint32_t handle, bool blocking, CUstreamCaptureMode mode,
+static CUresult begin_locked(uint64_t stream_name, bool blocking, CUstreamCaptureMode mode,
 			     struct fgv_graph *graph, const struct nodes *before)
 {
 	struct capture *capture;
 	struct captured_stream *stream;
 
-	if (fgv_capture_find_stream(handle))
+	if (fgv_capture_find_stream(stream_name))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture = fgv_capture_create(graph, before == NULL);
 	if (!capture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	capture->mode = mode;
-	capture->origin = handle;
-	stream = fgv_capture_join(capture, handle, blocking);
+	capture->origin = stream_name;
+	stream = fgv_capture_join(capture, stream_name, blocking);
 	if (!stream || (before && fgv_nodes_merge(&stream->last, before))) {
 		fgv_capture_destroy(capture);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -86,21 +88,19 @@ static CUresult begin_locked(uint32_t handle, bool blocking, CUstreamCaptureMode
 static CUresult begin_in(CUstream stream, CUstreamCaptureMode mode, struct fgv_graph *graph,
 			 const struct nodes *before)
 {
-	uint32_t handle;
+	uint64_t stream_name;
 	bool blocking;
 	CUresult res;
 
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (fgv_stream_device(stream))
-		return FGV_UNSUPPORTED("captures on another device than the first");
-	res = handle_of(stream, &handle, &blocking);
+	res = name_of(stream, &stream_name, &blocking);
 	if (res)
 		return res;
-	if (!handle)
+	if (!(uint32_t)stream_name)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	fgv_capture_lock();
-	res = begin_locked(handle, blocking, mode, graph, before);
+	res = begin_locked(stream_name, blocking, mode, graph, before);
 	fgv_capture_unlock();
 	return res;
 }
@@ -164,7 +164,7 @@ static CUresult end_locked(const struct captured_stream *stream, struct capture 
 	*ends = NULL;
 	if (!capture)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (capture->origin != stream->handle) {
+	if (capture->origin != stream->name) {
 		capture->is_invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	}
@@ -180,18 +180,18 @@ CUresult fgv_capture_end(CUstream stream, CUgraph *name)
 {
 	struct fgv_graph *graph = NULL;
 	struct capture *capture;
-	uint32_t handle;
+	uint64_t stream_name;
 	bool blocking, owned = false;
 	CUresult res;
 
 	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
 	*name = NULL;
-	res = handle_of(stream, &handle, &blocking);
+	res = name_of(stream, &stream_name, &blocking);
 	if (res)
 		return res;
 	fgv_capture_lock();
-	res = end_locked(fgv_capture_find_stream(handle), &capture);
+	res = end_locked(fgv_capture_find_stream(stream_name), &capture);
 	if (capture) {
 		graph = capture->graph;
 		owned = capture->owns_graph;
@@ -228,11 +228,11 @@ static CUresult tell_dependencies(struct captured_stream *stream,
 	return CUDA_SUCCESS;
 }
 
-static CUresult tell_locked(uint32_t handle, const struct fgv_capture_info *wanted)
+static CUresult tell_locked(uint64_t stream_name, const struct fgv_capture_info *wanted)
 {
-	struct captured_stream *stream = fgv_capture_find_stream(handle);
+	struct captured_stream *stream = fgv_capture_find_stream(stream_name);
 
-	if (!handle && fgv_capture_has_blocking())
+	if (!(uint32_t)stream_name && fgv_capture_has_blocking((uint32_t)(stream_name >> 32)))
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	*wanted->status = fgv_capture_status(stream);
 	if (*wanted->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
@@ -248,24 +248,24 @@ static CUresult tell_locked(uint32_t handle, const struct fgv_capture_info *want
 
 CUresult fgv_capture_get_info(CUstream stream, const struct fgv_capture_info *wanted)
 {
-	uint32_t handle;
+	uint64_t stream_name;
 	bool blocking;
 	CUresult res;
 
 	if (!wanted->status)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = handle_of(stream, &handle, &blocking);
+	res = name_of(stream, &stream_name, &blocking);
 	if (res)
 		return res;
 	fgv_capture_lock();
-	res = tell_locked(handle, wanted);
+	res = tell_locked(stream_name, wanted);
 	fgv_capture_unlock();
 	return res;
 }
 
-static CUresult update_locked(uint32_t handle, const struct named_nodes *named, bool replace)
+static CUresult update_locked(uint64_t stream_name, const struct named_nodes *named, bool replace)
 {
-	struct captured_stream *stream = fgv_capture_find_stream(handle);
+	struct captured_stream *stream = fgv_capture_find_stream(stream_name);
 	struct nodes nodes = {0};
 	CUresult res;
 
@@ -288,17 +288,17 @@ CUresult fgv_capture_update(CUstream stream, const CUgraphNode *nodes, const CUg
 			    size_t count, unsigned flags)
 {
 	const struct named_nodes named = {nodes, edges, count};
-	uint32_t handle;
+	uint64_t stream_name;
 	bool blocking;
 	CUresult res;
 
 	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (count && !nodes))
 		return CUDA_ERROR_INVALID_VALUE;
-	res = handle_of(stream, &handle, &blocking);
+	res = name_of(stream, &stream_name, &blocking);
 	if (res)
 		return res;
 	fgv_capture_lock();
-	res = update_locked(handle, &named, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+	res = update_locked(stream_name, &named, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 	fgv_capture_unlock();
 	return res;
 }

@@ -22,13 +22,15 @@ struct fgv_lane;
 /* What captures keep of a thread. */
 struct fgv_capture_thread {
 	struct fgv_recorder *recorder; /* takes what it puts into any stream; NULL: nothing does */
+	uint32_t device;	       /* of which that is alone */
 	CUstreamCaptureMode mode;
 };
 
 extern __thread struct fgv_capture_thread fgv_capture_self;
 
-/* From now on @recorder takes what this thread puts into any stream; NULL: no more. */
-void fgv_capture_divert(struct fgv_recorder *recorder);
+/* From now on @recorder takes what this thread puts into any stream of @device, and no other device
+ * may be used; NULL: no more. */
+void fgv_capture_divert(struct fgv_recorder *recorder, uint32_t device);
 
 /* A node that does @work, in the stream that is being captured on @lane. */
 CUresult fgv_capture_add(struct fgv_lane *lane, const struct fgv_work *work);
@@ -57,16 +59,16 @@ struct capture {
 	bool is_invalid;
 	CUstreamCaptureMode mode;
 	const struct fgv_capture_thread *thread; /* that began it */
-	uint32_t origin;			 /* the stream that it began in */
+	uint64_t origin;			 /* name of the stream that it began in */
 	uint32_t first_node;			 /* number of nodes that the graph had before */
 	unsigned long long id;
 };
 
-/* A stream that is being captured, by the host's handle. */
+/* A stream that is being captured. All streams and events of a capture are of one device. */
 struct captured_stream {
 	struct captured_stream *next;
 	struct capture *capture;
-	uint32_t handle;
+	uint64_t name; /* as of stream/capturing.h */
 	bool blocking;
 	struct nodes last;  /* what its next node waits for */
 	CUgraphNode *names; /* of them, as the program was told */
@@ -76,7 +78,7 @@ struct captured_stream {
 struct captured_event {
 	struct captured_event *next;
 	struct capture *capture; /* NULL: it is over */
-	uint32_t handle;
+	uint64_t name;
 	struct nodes last;
 };
 
@@ -84,11 +86,12 @@ struct captured_event {
 void fgv_capture_lock(void);
 void fgv_capture_unlock(void);
 
-struct captured_stream *fgv_capture_find_stream(uint32_t handle);
+struct captured_stream *fgv_capture_find_stream(uint64_t name);
 /* @stream NULL: it is not being captured. */
 CUstreamCaptureStatus fgv_capture_status(const struct captured_stream *stream);
-/* Whether a blocking stream is being captured, which the legacy stream would wait for. */
-bool fgv_capture_has_blocking(void);
+/* Whether a blocking stream of @device is being captured, which its legacy stream would wait for.
+ */
+bool fgv_capture_has_blocking(uint32_t device);
 
 /* -ENOMEM. @edges NULL: ordinary ones. */
 int fgv_nodes_set(struct nodes *nodes, struct fgv_node *const *list, const CUgraphEdgeData *edges,
@@ -101,7 +104,7 @@ void fgv_nodes_fini(struct nodes *nodes);
 
 /* NULL: no memory. */
 struct capture *fgv_capture_create(struct fgv_graph *graph, bool owns_graph);
-struct captured_stream *fgv_capture_join(struct capture *capture, uint32_t handle, bool blocking);
+struct captured_stream *fgv_capture_join(struct capture *capture, uint64_t name, bool blocking);
 /* With its streams; its events are not forgotten. The graph is the caller's. */
 void fgv_capture_destroy(struct capture *capture);
 

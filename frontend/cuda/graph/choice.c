@@ -35,7 +35,9 @@ CUresult fgv_condition_create(CUgraphConditionalHandle *condition, CUgraph name,
 	graph = root_of(graph);
 	if (graph->is_child)
 		return FGV_UNSUPPORTED("conditions in child graphs");
-	res = fgv_context_enter_first(&lane, "graphs");
+	res = fgv_context_enter_on(graph->home ? fgv_home_device(graph->home)
+					       : (uint32_t)fgv_context_get_device(),
+				   &lane);
 	if (res)
 		return res;
 	if (!graph->home)
@@ -145,6 +147,7 @@ CUresult fgv_choice_make(struct fgv_graph *graph, const CUgraphNodeParams *param
 		return res;
 	}
 	condition->is_used = true;
+	work->task->device = fgv_home_device(home);
 	bodies->home = fgv_home_get(home);
 	bodies->condition = wanted->handle;
 	work->task->params.conditional.phGraph_out = bodies->names;

@@ -98,7 +98,7 @@ static CUresult build(struct fgv_exec *exec)
 
 	if (!exec->count)
 		return CUDA_SUCCESS;
-	res = fgv_context_enter_first(&lane, "graphs");
+	res = fgv_context_enter_on(exec->device, &lane);
 	if (res)
 		return res;
 	res = fgv_exec_host_build(lane, exec);
@@ -115,6 +115,10 @@ static CUresult prepare(struct fgv_exec *exec, struct fgv_graph *graph)
 	if (res)
 		return res;
 	exec->graph->home = fgv_home_get(graph->home);
+	exec->device = (uint32_t)fgv_context_get_device();
+	res = fgv_graph_find_device(exec->graph, &exec->device);
+	if (res)
+		return res;
 	exec->order = calloc(fgv_graph_count_all(exec->graph) + 1, sizeof(struct fgv_node *));
 	res = exec->order ? append(exec, exec->graph) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (res)
@@ -260,6 +264,14 @@ static CUresult post(struct fgv_lane *lane, struct fgv_exec *exec,
 	return post_launches(lane, exec, place->handle);
 }
 
+/* Enters the device of @stream, which is to be that of @exec. */
+static CUresult enter(const struct fgv_exec *exec, CUstream stream, struct fgv_lane **lane)
+{
+	if (exec->count && fgv_stream_device(stream) != exec->device)
+		return FGV_UNSUPPORTED("launches of graphs in a stream of another device");
+	return fgv_context_enter_on(fgv_stream_device(stream), lane);
+}
+
 CUresult fgv_exec_launch(CUgraphExec name, CUstream stream)
 {
 	struct fgv_exec *exec = fgv_exec_of(name);
@@ -269,7 +281,7 @@ CUresult fgv_exec_launch(CUgraphExec name, CUstream stream)
 
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter_first(&lane, "graphs");
+	res = enter(exec, stream, &lane);
 	if (res)
 		return res;
 	res = fgv_stream_handle(lane, stream, &place.handle);
@@ -297,7 +309,7 @@ CUresult fgv_exec_upload(CUgraphExec name, CUstream stream)
 
 	if (!exec)
 		return CUDA_ERROR_INVALID_VALUE;
-	res = fgv_context_enter_first(&lane, "graphs");
+	res = enter(exec, stream, &lane);
 	if (res)
 		return res;
 	res = fgv_stream_find(lane, stream, &handle, &blocking);
@@ -339,7 +351,7 @@ static void leave_host(struct fgv_exec *exec)
 	struct fgv_lane *lane;
 
 	if ((!exec->was_launched && !exec->event && !exec->host.is_there) ||
-	    fgv_context_enter_first(&lane, "graphs"))
+	    fgv_context_enter_on(exec->device, &lane))
 		return;
 	keep_held(lane, exec);
 	fgv_exec_host_drop(lane, exec);

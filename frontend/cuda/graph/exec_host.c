@@ -81,10 +81,13 @@ void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec)
 /* As of streams and events, what a program does with one after that is not worth a thought. */
 void fgv_exec_host_drain(struct fgv_lane *lane)
 {
-	struct fgv_exec *exec;
+	struct fgv_exec *exec, *next;
 
 	pthread_mutex_lock(&hosted.mutex);
-	while ((exec = LIST_FIRST(&hosted.list))) {
+	for (exec = LIST_FIRST(&hosted.list); exec; exec = next) {
+		next = LIST_NEXT(exec, hosted);
+		if (exec->device != lane->client->device)
+			continue;
 		LIST_REMOVE(exec, hosted);
 		destroy_graphs(lane, exec);
 	}
@@ -253,7 +256,7 @@ static CUresult take_kept(struct fgv_lane *lane, struct fgv_exec *exec,
 	const struct fgv_exec_kept_text kept = {text->bytes, text->len, text->count};
 	uint32_t graph;
 	enum fgv_exec_kept found =
-		fgv_exec_kept_take(&kept, exec->host.stream, &graph, &launch->source);
+		fgv_exec_kept_take(exec->device, &kept, exec->host.stream, &graph, &launch->source);
 
 	*taken = found != FGV_EXEC_KEPT_NONE;
 	if (!*taken)

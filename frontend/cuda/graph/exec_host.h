@@ -40,7 +40,7 @@ void fgv_exec_host_drop(struct fgv_lane *lane, struct fgv_exec *exec);
 /* The memory that the launches take here. */
 void fgv_exec_host_free(struct fgv_exec *exec);
 
-/* The same for all, when the device is reset. */
+/* The same for all of the lane's device, when that is reset. */
 void fgv_exec_host_drain(struct fgv_lane *lane);
 
 #endif

@@ -26,13 +26,27 @@ struct kept {
 	struct fgv_exec_source source;
 };
 
-static struct {
-	pthread_mutex_t mutex;
-	TAILQ_HEAD(kept_list, kept) list;
+/* What there is of one device. */
+struct shelf {
+	TAILQ_HEAD(kept_list, kept) list; /* all zero: it is empty, too, until it is opened */
 	uint32_t count, nodes;
 	uint32_t age;
 	struct known texts, shapes;
-} all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .list = TAILQ_HEAD_INITIALIZER(all.list)};
+};
+
+static struct {
+	pthread_mutex_t mutex;
+	struct shelf shelves[FGV_DEVICES_MAX];
+} all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static struct shelf *open_locked(uint32_t device)
+{
+	struct shelf *shelf = &all.shelves[device];
+
+	if (!shelf->list.tqh_last)
+		TAILQ_INIT(&shelf->list);
+	return shelf;
+}
 
 /* --- Texts --------------------------------------------------------------------- */
 
@@ -55,16 +69,16 @@ static bool learn(struct known *known, uint64_t number)
 
 /* --- The list ------------------------------------------------------------------ */
 
-static void remove_locked(struct kept *kept)
+static void remove_locked(struct shelf *shelf, struct kept *kept)
 {
-	TAILQ_REMOVE(&all.list, kept, link);
-	all.count--;
-	all.nodes -= kept->source.nodes;
+	TAILQ_REMOVE(&shelf->list, kept, link);
+	shelf->count--;
+	shelf->nodes -= kept->source.nodes;
 }
 
-static void destroy_locked(struct fgv_lane *lane, struct kept *kept)
+static void destroy_locked(struct fgv_lane *lane, struct shelf *shelf, struct kept *kept)
 {
-	remove_locked(kept);
+	remove_locked(shelf, kept);
 	fgv_post_graph_destroy(lane, kept->graph);
 	free(kept->source.text);
 	free(kept);
@@ -75,12 +89,12 @@ static bool fits(const struct fgv_exec_source *source, const uint32_t *stream)
 	return !stream || !source->was_launched || source->stream == *stream;
 }
 
-static struct kept *find_same_locked(const struct fgv_exec_kept_text *text, uint64_t number,
-				     const uint32_t *stream)
+static struct kept *find_same_locked(struct shelf *shelf, const struct fgv_exec_kept_text *text,
+				     uint64_t number, const uint32_t *stream)
 {
 	struct kept *each;
 
-	TAILQ_FOREACH(each, &all.list, link) {
+	TAILQ_FOREACH(each, &shelf->list, link) {
 		if (each->source.numbers.whole == number && each->source.len == text->len &&
 		    fits(&each->source, stream) &&
 		    !memcmp(each->source.text, text->bytes, text->len))
@@ -90,12 +104,12 @@ static struct kept *find_same_locked(const struct fgv_exec_kept_text *text, uint
 }
 
 /* The one that was kept longest: it is the least likely to come again as it is. */
-static struct kept *find_alike_locked(const struct fgv_exec_kept_text *text, uint64_t number,
-				      const uint32_t *stream)
+static struct kept *find_alike_locked(struct shelf *shelf, const struct fgv_exec_kept_text *text,
+				      uint64_t number, const uint32_t *stream)
 {
 	struct kept *each;
 
-	TAILQ_FOREACH_REVERSE(each, &all.list, kept_list, link)
+	TAILQ_FOREACH_REVERSE(each, &shelf->list, kept_list, link)
 	{
 		if (each->source.numbers.shape == number && each->source.len == text->len &&
 		    fits(&each->source, stream) &&
@@ -105,9 +119,9 @@ static struct kept *find_alike_locked(const struct fgv_exec_kept_text *text, uin
 	return NULL;
 }
 
-static bool has_room_locked(uint32_t nodes)
+static bool has_room(const struct shelf *shelf, uint32_t nodes)
 {
-	return all.count < FGV_EXEC_KEPT_MAX && all.nodes + nodes <= FGV_EXEC_KEPT_NODES_MAX;
+	return shelf->count < FGV_EXEC_KEPT_MAX && shelf->nodes + nodes <= FGV_EXEC_KEPT_NODES_MAX;
 }
 
 /*
@@ -115,16 +129,16 @@ static bool has_room_locked(uint32_t nodes)
  * turns need not be changed each time. Where a graph is wanted for a stream it has just been looked
  * for in vain.
  */
-static enum fgv_exec_kept find_locked(const struct fgv_exec_kept_text *text, bool is_known,
-				      const struct fgv_exec_numbers *numbers,
+static enum fgv_exec_kept find_locked(struct shelf *shelf, const struct fgv_exec_kept_text *text,
+				      bool is_known, const struct fgv_exec_numbers *numbers,
 				      const uint32_t *stream, struct kept **kept)
 {
-	*kept = find_same_locked(text, numbers->whole, stream);
+	*kept = find_same_locked(shelf, text, numbers->whole, stream);
 	if (*kept)
 		return FGV_EXEC_KEPT_SAME;
-	if (is_known && !stream && has_room_locked(text->nodes))
+	if (is_known && !stream && has_room(shelf, text->nodes))
 		return FGV_EXEC_KEPT_NONE;
-	*kept = find_alike_locked(text, numbers->shape, stream);
+	*kept = find_alike_locked(shelf, text, numbers->shape, stream);
 	return *kept ? FGV_EXEC_KEPT_ALIKE : FGV_EXEC_KEPT_NONE;
 }
 
@@ -139,24 +153,27 @@ static void keep_text(const struct fgv_exec_kept_text *text, struct fgv_exec_sou
 	source->nodes = text->nodes;
 }
 
-enum fgv_exec_kept fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
-				      uint32_t *graph, struct fgv_exec_source *source)
+enum fgv_exec_kept fgv_exec_kept_take(uint32_t device, const struct fgv_exec_kept_text *text,
+				      const uint32_t *stream, uint32_t *graph,
+				      struct fgv_exec_source *source)
 {
 	struct fgv_exec_numbers numbers;
 	struct kept *kept = NULL;
 	bool is_known, is_alike_known;
 	enum fgv_exec_kept found;
+	struct shelf *shelf;
 
 	*source = (struct fgv_exec_source){0};
 	if (!is_for_keeping(text, &numbers))
 		return FGV_EXEC_KEPT_NONE;
 	pthread_mutex_lock(&all.mutex);
-	is_known = learn(&all.texts, numbers.whole);
-	is_alike_known = learn(&all.shapes, numbers.shape);
-	found = find_locked(text, is_known, &numbers, stream, &kept);
+	shelf = open_locked(device);
+	is_known = learn(&shelf->texts, numbers.whole);
+	is_alike_known = learn(&shelf->shapes, numbers.shape);
+	found = find_locked(shelf, text, is_known, &numbers, stream, &kept);
 	if (kept)
-		remove_locked(kept);
-	source->age = all.age;
+		remove_locked(shelf, kept);
+	source->age = shelf->age;
 	pthread_mutex_unlock(&all.mutex);
 	if (kept) {
 		*source = kept->source;
@@ -175,26 +192,28 @@ void fgv_exec_kept_become(const struct fgv_exec_kept_text *text, struct fgv_exec
 }
 
 /* Those that were kept longest make room. */
-static void keep_locked(struct fgv_lane *lane, struct kept *kept)
+static void keep_locked(struct fgv_lane *lane, struct shelf *shelf, struct kept *kept)
 {
-	TAILQ_INSERT_HEAD(&all.list, kept, link);
-	all.count++;
-	all.nodes += kept->source.nodes;
-	while (all.count > FGV_EXEC_KEPT_MAX || all.nodes > FGV_EXEC_KEPT_NODES_MAX)
-		destroy_locked(lane, TAILQ_LAST(&all.list, kept_list));
+	TAILQ_INSERT_HEAD(&shelf->list, kept, link);
+	shelf->count++;
+	shelf->nodes += kept->source.nodes;
+	while (shelf->count > FGV_EXEC_KEPT_MAX || shelf->nodes > FGV_EXEC_KEPT_NODES_MAX)
+		destroy_locked(lane, shelf, TAILQ_LAST(&shelf->list, kept_list));
 }
 
 void fgv_exec_kept_put(struct fgv_lane *lane, uint32_t graph, struct fgv_exec_source *source)
 {
 	struct kept *kept = source->text ? malloc(sizeof(*kept)) : NULL;
 	bool is_kept = false;
+	struct shelf *shelf;
 
 	if (kept) {
 		*kept = (struct kept){.graph = graph, .source = *source};
 		pthread_mutex_lock(&all.mutex);
-		is_kept = source->age == all.age;
+		shelf = open_locked(lane->client->device);
+		is_kept = source->age == shelf->age;
 		if (is_kept)
-			keep_locked(lane, kept);
+			keep_locked(lane, shelf, kept);
 		pthread_mutex_unlock(&all.mutex);
 	}
 	if (is_kept) {
@@ -214,15 +233,15 @@ void fgv_exec_kept_forget(struct fgv_exec_source *source)
 
 bool fgv_exec_kept_drop(struct fgv_lane *lane)
 {
+	struct shelf *shelf;
 	struct kept *kept;
 	bool were_any = false;
 
-	if (lane->client->device)
-		return false;
 	pthread_mutex_lock(&all.mutex);
-	all.age++;
-	while ((kept = TAILQ_FIRST(&all.list))) {
-		destroy_locked(lane, kept);
+	shelf = open_locked(lane->client->device);
+	shelf->age++;
+	while ((kept = TAILQ_FIRST(&shelf->list))) {
+		destroy_locked(lane, shelf, kept);
 		were_any = true;
 	}
 	pthread_mutex_unlock(&all.mutex);

@@ -24,7 +24,7 @@
 
 struct fgv_lane;
 
-/* At a time. */
+/* At a time, of one device. */
 #define FGV_EXEC_KEPT_MAX	16u
 #define FGV_EXEC_KEPT_NODES_MAX 4096u
 
@@ -59,8 +59,9 @@ enum fgv_exec_kept {
  * FGV_EXEC_KEPT_NONE: the caller has one built of @text, which *@source has if one like it has
  * come before.
  */
-enum fgv_exec_kept fgv_exec_kept_take(const struct fgv_exec_kept_text *text, const uint32_t *stream,
-				      uint32_t *graph, struct fgv_exec_source *source);
+enum fgv_exec_kept fgv_exec_kept_take(uint32_t device, const struct fgv_exec_kept_text *text,
+				      const uint32_t *stream, uint32_t *graph,
+				      struct fgv_exec_source *source);
 
 /* The graph of @source, taken for @text, does what that says now. */
 void fgv_exec_kept_become(const struct fgv_exec_kept_text *text, struct fgv_exec_source *source);

@@ -26,6 +26,7 @@ struct fgv_exec {
 	CUgraphExec name;
 	CUgraph origin; /* what it was made of, which may be gone */
 	struct fgv_graph *graph;
+	uint32_t device;	 /* that all of it is done on */
 	struct fgv_node **order; /* all nodes but those that are child graphs, part by part */
 	uint32_t count;
 	struct fgv_node **by_origin; /* all nodes; NULL: nobody has asked for one yet */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "frontend/client/lane.h"
+#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/graph/home.h"
 #include "frontend/cuda/memory/graph_memory.h"
@@ -366,6 +367,37 @@ bool fgv_graph_has_choices(const struct fgv_graph *graph)
 	return graph->home;
 }
 
+/* NULL: there is none yet. */
+static CUresult look_for_devices(const struct fgv_graph *graph, const struct fgv_task **first)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (const struct fgv_node *each = graph->first; each && !res; each = each->next) {
+		const struct fgv_work *work = &each->work;
+
+		if (work->task->records || work->memory || work->bodies) {
+			if (*first && (*first)->device != work->task->device)
+				return FGV_UNSUPPORTED("graphs of several devices");
+			*first = work->task;
+		}
+		if (work->child)
+			res = look_for_devices(work->child, first);
+		for (uint32_t i = 0; work->bodies && i < work->bodies->count && !res; i++)
+			res = look_for_devices(work->bodies->graphs[i], first);
+	}
+	return res;
+}
+
+CUresult fgv_graph_find_device(const struct fgv_graph *graph, uint32_t *device)
+{
+	const struct fgv_task *first = NULL;
+	CUresult res = look_for_devices(graph, &first);
+
+	if (!res && first)
+		*device = first->device;
+	return res;
+}
+
 uint32_t fgv_graph_count_all(const struct fgv_graph *graph)
 {
 	uint32_t count = graph->count;
@@ -385,10 +417,13 @@ void fgv_graph_sweep(void)
 {
 	struct fgv_lane *lane;
 
-	if (!fgv_session_existing() || fgv_lane_enter(&lane))
-		return;
-	fgv_graph_memory_sweep(lane);
-	fgv_lane_leave(lane);
+	for (uint32_t device = 0; device < FGV_DEVICES_MAX; device++) {
+		if (!fgv_graph_memory_is_idle(device) || !fgv_session_existing() ||
+		    fgv_lane_enter_on(device, &lane))
+			continue;
+		fgv_graph_memory_sweep(lane);
+		fgv_lane_leave(lane);
+	}
 }
 
 /* --- As the program asks -------------------------------------------------------- */

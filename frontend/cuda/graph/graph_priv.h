@@ -39,6 +39,7 @@ struct fgv_task {
 	CUgraphNodeParams params; /* of a kernel, without its arguments */
 	struct fgv_record *records;
 	struct fgv_attributes attributes; /* of a kernel */
+	uint32_t device;		  /* whose handles the records have, if there are any */
 	uint32_t owners;		  /* atomic */
 };
 
@@ -132,6 +133,12 @@ bool fgv_graph_has_memory(const struct fgv_graph *graph);
 /* Whether there are conditions, or nodes that choose by them. There is no copy of such a graph. */
 bool fgv_graph_has_choices(const struct fgv_graph *graph);
 
+/*
+ * The device of all nodes that do something on one; *device stays as it is where there are none.
+ * CUDA_ERROR_NOT_SUPPORTED, counted: there are several.
+ */
+CUresult fgv_graph_find_device(const struct fgv_graph *graph, uint32_t *device);
+
 /* How many nodes it has, with those of its child graphs and bodies. */
 uint32_t fgv_graph_count_all(const struct fgv_graph *graph);
 
@@ -165,10 +172,10 @@ CUresult fgv_node_list_args(struct fgv_node *node);
  */
 CUresult fgv_work_make(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
 		       struct fgv_work *work);
-/* What a stream's capture has recorded, which stays the recorder's after a failure. */
-CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work);
+/* What a capture has recorded in a stream of @device; it stays the recorder's after a failure. */
+CUresult fgv_work_take(struct fgv_recorder *recorder, uint32_t device, struct fgv_work *work);
 CUresult fgv_work_copy(const struct fgv_work *work, struct fgv_work *copy);
-/* Work with a new task, which owns @records from then on, and nothing else. */
+/* Work with a new task of the thread's device, which owns @records from then on, and no more. */
 CUresult fgv_work_start(const CUgraphNodeParams *params, const struct fgv_attributes *attributes,
 			struct fgv_record *records, struct fgv_work *work);
 /* The same of a node that is a graph. */

@@ -12,6 +12,7 @@
 
 struct fgv_home {
 	LIST_ENTRY(fgv_home) link;
+	uint32_t device;
 	uint32_t handle; /* the host's; 0: it has gone */
 	uint32_t refs;	 /* of the graph, and of what was instantiated; guarded by homes.mutex */
 	uint32_t count;
@@ -47,12 +48,17 @@ void fgv_home_put(struct fgv_home *home)
 	pthread_mutex_unlock(&homes.mutex);
 	if (!is_last)
 		return;
-	if (home->handle && fgv_session_existing() && !fgv_lane_enter_on(0, &lane)) {
+	if (home->handle && fgv_session_existing() && !fgv_lane_enter_on(home->device, &lane)) {
 		fgv_post_graph_destroy(lane, home->handle);
 		fgv_lane_leave(lane);
 	}
 	free(home->conditions);
 	free(home);
+}
+
+uint32_t fgv_home_device(const struct fgv_home *home)
+{
+	return home->device;
 }
 
 uint32_t fgv_home_handle(const struct fgv_home *home)
@@ -66,6 +72,8 @@ void fgv_home_drain(struct fgv_lane *lane)
 
 	pthread_mutex_lock(&homes.mutex);
 	LIST_FOREACH(home, &homes.list, link) {
+		if (home->device != lane->client->device)
+			continue;
 		if (home->handle)
 			fgv_post_graph_destroy(lane, home->handle);
 		home->handle = 0;
@@ -81,6 +89,7 @@ CUresult fgv_home_create(struct fgv_lane *lane, struct fgv_home **home)
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->refs = 1;
+	made->device = lane->client->device;
 	res = fgv_call_graph_home(lane, &made->handle);
 	if (res) {
 		free(made);

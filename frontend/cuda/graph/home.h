@@ -20,15 +20,17 @@ struct fgv_condition {
 	bool is_used;	 /* some node chooses by it */
 };
 
-/* With one reference. */
+/* With one reference, on the lane's device. */
 CUresult fgv_home_create(struct fgv_lane *lane, struct fgv_home **home);
 /* NULL: none. */
 struct fgv_home *fgv_home_get(struct fgv_home *home);
 /* The same. No lane is the caller's. */
 void fgv_home_put(struct fgv_home *home);
+/* Its device. */
+uint32_t fgv_home_device(const struct fgv_home *home);
 /* The host's handle; NULL: 0. */
 uint32_t fgv_home_handle(const struct fgv_home *home);
-/* All go from the host, when the device is reset. */
+/* All of the lane's device go from the host, when that is reset. */
 void fgv_home_drain(struct fgv_lane *lane);
 
 /* A new condition; conditions that were found before are found anew. */

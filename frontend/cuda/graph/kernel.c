@@ -15,7 +15,7 @@
 CUresult fgv_node_list_args(struct fgv_node *node)
 {
 	const struct fgv_task *task = node->work.task;
-	const struct fgv_kernel *kernel = fgv_registry_kernel(task->params.kernel.func);
+	struct fgv_kernel *kernel = fgv_registry_kernel(task->params.kernel.func);
 	const struct fgv_record *record = task->records;
 	size_t head = record->op == FGV_OP_LAUNCH_CLUSTERS
 			      ? sizeof(struct fgv_launch_clusters_request)
@@ -24,7 +24,7 @@ CUresult fgv_node_list_args(struct fgv_node *node)
 	uint8_t *arg;
 	void **args;
 
-	if (!kernel || !kernel->info)
+	if (!kernel || fgv_registry_kernel_on(task->device, &kernel) || !kernel->info)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pointers = (kernel->info->param_count + 1) * sizeof(void *);
 	args = realloc(node->args, pointers + record->len - head);
@@ -62,6 +62,7 @@ static CUresult note(struct fgv_node *node, const struct fgv_attributes *attribu
 		fgv_records_free(records);
 		return res;
 	}
+	work.task->device = task->device;
 	fgv_work_free(&node->work);
 	node->work = work;
 	return CUDA_SUCCESS;

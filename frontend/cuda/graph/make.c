@@ -4,6 +4,7 @@
  * posted is the node's work. So nodes can do what streams can, and are as strict.
  */
 #include "common/util.h"
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/graph/capture_priv.h"
 #include "frontend/cuda/graph/graph_priv.h"
@@ -90,9 +91,9 @@ static CUresult record(const CUgraphNodeParams *params, const struct fgv_attribu
 	CUresult res;
 
 	fgv_recorder_init(&recorder);
-	fgv_capture_divert(&recorder);
+	fgv_capture_divert(&recorder, (uint32_t)fgv_context_get_device());
 	res = act(params, attributes);
-	fgv_capture_divert(NULL);
+	fgv_capture_divert(NULL, 0);
 	if (!res)
 		res = recorder.failed;
 	if (res)

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/graph/alloc.h"
 #include "frontend/cuda/graph/choice.h"
 #include "frontend/cuda/graph/graph_priv.h"
@@ -149,9 +150,14 @@ CUresult fgv_node_add(CUgraphNode *node, CUgraph graph, const CUgraphNode *befor
 CUresult fgv_node_remake(struct fgv_node *node, const CUgraphNodeParams *params,
 			 const struct fgv_attributes *attributes)
 {
+	const struct fgv_task *task = node->work.task;
 	struct fgv_work work;
-	CUresult res = fgv_work_make(params, attributes, &work);
+	CUresult res;
 
+	/* It stays on its device, for which handles are found while the thread works on that. */
+	if (task->records && task->device != (uint32_t)fgv_context_get_device())
+		return CUDA_ERROR_INVALID_VALUE;
+	res = fgv_work_make(params, attributes, &work);
 	if (res)
 		return res;
 	fgv_work_free(&node->work);

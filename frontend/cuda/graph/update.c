@@ -49,6 +49,8 @@ static bool are_alike(const struct fgv_node *mine, const struct fgv_node *other,
 		if (!edge || !fgv_edges_are_alike(edge, &other->edges[i]))
 			return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other);
 	}
+	if (mine->work.task->device != other->work.task->device && other->work.task->records)
+		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
 	if (mine->work.memory != other->work.memory)
 		return refuse(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other);
 	if (mine->work.bodies)

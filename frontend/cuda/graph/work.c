@@ -6,6 +6,7 @@
 
 #include "api/gpu_wire.h"
 
+#include "frontend/cuda/context/context.h"
 #include "frontend/cuda/graph/choice.h"
 #include "frontend/cuda/graph/graph_priv.h"
 #include "frontend/cuda/memory/copy.h"
@@ -29,7 +30,13 @@ CUresult fgv_work_start(const CUgraphNodeParams *params, const struct fgv_attrib
 
 	if (!task)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*task = (struct fgv_task){*params, records, *attributes, 1};
+	*task = (struct fgv_task){
+		.params = *params,
+		.records = records,
+		.attributes = *attributes,
+		.device = (uint32_t)fgv_context_get_device(),
+		.owners = 1,
+	};
 	*work = (struct fgv_work){.task = task};
 	return CUDA_SUCCESS;
 }
@@ -196,7 +203,7 @@ static void describe_attributes(const struct fgv_recorder *recorder,
 	attributes->cluster_policy = (CUclusterSchedulingPolicy)request->policy;
 }
 
-CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
+CUresult fgv_work_take(struct fgv_recorder *recorder, uint32_t device, struct fgv_work *work)
 {
 	const CUgraphNodeParams params = {0};
 	const struct fgv_attributes attributes = FGV_ATTRIBUTES_DEFAULT;
@@ -205,6 +212,7 @@ CUresult fgv_work_take(struct fgv_recorder *recorder, struct fgv_work *work)
 
 	if (res)
 		return res;
+	work->task->device = device;
 	describe(recorder, &work->task->params);
 	if (!first->run)
 		describe_attributes(recorder, &work->task->attributes);

@@ -22,6 +22,7 @@ struct fgv_graph_memory {
 	LIST_ENTRY(fgv_graph_memory) link;
 	uint64_t address;
 	uint64_t bytes;
+	uint32_t device;
 	uint32_t references;
 	CUgraph owner;	      /* that allocates it */
 	const void *freed_by; /* the owner's node; NULL: it does not free it */
@@ -37,8 +38,10 @@ struct fgv_graph_memory {
 static struct {
 	pthread_mutex_t mutex;
 	LIST_HEAD(, fgv_graph_memory) list;
-	uint64_t used_bytes, used_high_bytes;
-	uint64_t reserved_bytes, reserved_high_bytes;
+	struct amounts {
+		uint64_t used_bytes, used_high_bytes;
+		uint64_t reserved_bytes, reserved_high_bytes;
+	} amounts[FGV_DEVICES_MAX];
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock(void)
@@ -56,6 +59,7 @@ static void unlock(void)
 CUresult fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
 				 struct fgv_graph_memory **memory)
 {
+	struct amounts *amounts = &state.amounts[lane->client->device];
 	struct fgv_graph_memory *made = calloc(1, sizeof(*made));
 	CUresult res;
 
@@ -68,30 +72,33 @@ CUresult fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
 		return res;
 	}
 	made->bytes = bytes;
+	made->device = lane->client->device;
 	made->references = 1;
 	lock();
 	LIST_INSERT_HEAD(&state.list, made, link);
-	state.reserved_bytes += bytes;
-	state.reserved_high_bytes = fgv_max_u64(state.reserved_high_bytes, state.reserved_bytes);
+	amounts->reserved_bytes += bytes;
+	amounts->reserved_high_bytes =
+		fgv_max_u64(amounts->reserved_high_bytes, amounts->reserved_bytes);
 	unlock();
 	*memory = made;
 	return CUDA_SUCCESS;
 }
 
-static bool fits(const struct fgv_graph_memory *memory, CUgraph graph, uint64_t bytes)
+static bool fits(const struct fgv_graph_memory *memory, CUgraph graph, uint32_t device,
+		 uint64_t bytes)
 {
-	return memory->owner == graph && memory->freed_by && memory->bytes >= bytes &&
-	       memory->bytes / WASTE_PART <= bytes;
+	return memory->owner == graph && memory->device == device && memory->freed_by &&
+	       memory->bytes >= bytes && memory->bytes / WASTE_PART <= bytes;
 }
 
-struct fgv_graph_memory *fgv_graph_memory_reuse(CUgraph graph, uint64_t bytes,
+struct fgv_graph_memory *fgv_graph_memory_reuse(CUgraph graph, uint32_t device, uint64_t bytes,
 						bool (*may)(const void *node, void *arg), void *arg)
 {
 	struct fgv_graph_memory *each;
 
 	lock();
 	LIST_FOREACH(each, &state.list, link) {
-		if (fits(each, graph, bytes) && may(each->freed_by, arg)) {
+		if (fits(each, graph, device, bytes) && may(each->freed_by, arg)) {
 			each->references++;
 			break;
 		}
@@ -132,6 +139,11 @@ uint64_t fgv_graph_memory_address(const struct fgv_graph_memory *memory)
 	return memory->address;
 }
 
+uint32_t fgv_graph_memory_device(const struct fgv_graph_memory *memory)
+{
+	return memory->device;
+}
+
 struct fgv_graph_memory *fgv_graph_memory_get(struct fgv_graph_memory *memory)
 {
 	if (memory) {
@@ -154,7 +166,7 @@ void fgv_graph_memory_put(struct fgv_graph_memory *memory)
 static void uncount_locked(struct fgv_graph_memory *memory)
 {
 	if (memory->is_counted)
-		state.used_bytes -= memory->bytes;
+		state.amounts[memory->device].used_bytes -= memory->bytes;
 	memory->is_counted = false;
 }
 
@@ -164,11 +176,29 @@ static void release_locked(struct fgv_lane *lane, struct fgv_graph_memory *memor
 	if (memory->is_lost)
 		return;
 	uncount_locked(memory);
-	state.reserved_bytes -= memory->bytes;
+	state.amounts[memory->device].reserved_bytes -= memory->bytes;
 	memory->is_live = false;
 	memory->is_lost = true;
 	fgv_addrmap_remove(memory->address, FGV_RANGE_GRAPH);
 	fgv_post_mem_free(lane, memory->address);
+}
+
+static bool is_idle(const struct fgv_graph_memory *memory, uint32_t device)
+{
+	return memory->device == device && !memory->references && !memory->is_live;
+}
+
+bool fgv_graph_memory_is_idle(uint32_t device)
+{
+	const struct fgv_graph_memory *each;
+
+	lock();
+	LIST_FOREACH(each, &state.list, link) {
+		if (is_idle(each, device))
+			break;
+	}
+	unlock();
+	return each;
 }
 
 void fgv_graph_memory_sweep(struct fgv_lane *lane)
@@ -178,7 +208,7 @@ void fgv_graph_memory_sweep(struct fgv_lane *lane)
 	lock();
 	for (each = LIST_FIRST(&state.list); each; each = next) {
 		next = LIST_NEXT(each, link);
-		if (each->references || each->is_live)
+		if (!is_idle(each, lane->client->device))
 			continue;
 		release_locked(lane, each);
 		LIST_REMOVE(each, link);
@@ -193,7 +223,8 @@ void fgv_graph_memory_drain(struct fgv_lane *lane)
 
 	lock();
 	LIST_FOREACH(each, &state.list, link) {
-		release_locked(lane, each);
+		if (each->device == lane->client->device)
+			release_locked(lane, each);
 	}
 	unlock();
 }
@@ -240,11 +271,13 @@ static CUresult check_locked(const struct fgv_graph_memory_use *uses, uint32_t c
 
 static void count_locked(struct fgv_graph_memory *memory)
 {
+	struct amounts *amounts = &state.amounts[memory->device];
+
 	if (memory->is_counted)
 		return;
 	memory->is_counted = true;
-	state.used_bytes += memory->bytes;
-	state.used_high_bytes = fgv_max_u64(state.used_high_bytes, state.used_bytes);
+	amounts->used_bytes += memory->bytes;
+	amounts->used_high_bytes = fgv_max_u64(amounts->used_high_bytes, amounts->used_bytes);
 }
 
 static void use_locked(const struct fgv_graph_memory_use *use, const struct fgv_graph_place *place)
@@ -309,13 +342,13 @@ static CUresult check_device(int ordinal)
 	return fgv_context_find_device(ordinal, &info);
 }
 
-static void uncount_unused(void)
+static void uncount_unused(uint32_t device)
 {
 	struct fgv_graph_memory *each;
 
 	lock();
 	LIST_FOREACH(each, &state.list, link) {
-		if (!each->is_live)
+		if (each->device == device && !each->is_live)
 			uncount_locked(each);
 	}
 	unlock();
@@ -328,27 +361,27 @@ CUresult fgv_graph_memory_trim(int ordinal)
 	CUresult res = check_device(ordinal);
 
 	if (!res)
-		res = fgv_context_enter_first(&lane, "graphs' memory");
+		res = fgv_context_enter_on((uint32_t)ordinal, &lane);
 	if (res)
 		return res;
-	uncount_unused();
+	uncount_unused((uint32_t)ordinal);
 	fgv_graph_memory_sweep(lane);
 	fgv_lane_leave(lane);
 	return CUDA_SUCCESS;
 }
 
 /* NULL: no such attribute. */
-static const uint64_t *place_of(CUgraphMem_attribute attribute)
+static const uint64_t *place_of(const struct amounts *amounts, CUgraphMem_attribute attribute)
 {
 	switch (attribute) {
 	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-		return &state.used_bytes;
+		return &amounts->used_bytes;
 	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-		return &state.used_high_bytes;
+		return &amounts->used_high_bytes;
 	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
-		return &state.reserved_bytes;
+		return &amounts->reserved_bytes;
 	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-		return &state.reserved_high_bytes;
+		return &amounts->reserved_high_bytes;
 	}
 	return NULL;
 }
@@ -356,11 +389,12 @@ static const uint64_t *place_of(CUgraphMem_attribute attribute)
 CUresult fgv_graph_memory_get_attribute(int ordinal, CUgraphMem_attribute attribute,
 					uint64_t *value)
 {
-	const uint64_t *place = place_of(attribute);
 	CUresult res = check_device(ordinal);
+	const uint64_t *place;
 
 	if (res)
 		return res;
+	place = place_of(&state.amounts[ordinal], attribute);
 	if (!place || !value)
 		return CUDA_ERROR_INVALID_VALUE;
 	lock();
@@ -370,12 +404,12 @@ CUresult fgv_graph_memory_get_attribute(int ordinal, CUgraphMem_attribute attrib
 }
 
 /* A highest value starts anew. */
-static CUresult reset_locked(CUgraphMem_attribute attribute)
+static CUresult reset_locked(struct amounts *amounts, CUgraphMem_attribute attribute)
 {
 	if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-		state.used_high_bytes = state.used_bytes;
+		amounts->used_high_bytes = amounts->used_bytes;
 	else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-		state.reserved_high_bytes = state.reserved_bytes;
+		amounts->reserved_high_bytes = amounts->reserved_bytes;
 	else
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -391,7 +425,7 @@ CUresult fgv_graph_memory_set_attribute(int ordinal, CUgraphMem_attribute attrib
 	if (res)
 		return res;
 	lock();
-	res = reset_locked(attribute);
+	res = reset_locked(&state.amounts[ordinal], attribute);
 	unlock();
 	return res;
 }

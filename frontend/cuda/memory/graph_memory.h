@@ -26,17 +26,20 @@ CUresult fgv_graph_memory_create(struct fgv_lane *lane, uint64_t bytes,
  * Memory for @bytes that a node of @graph frees, with a reference; NULL: none that fits. @may says
  * of that node, with all of it locked, whether it is done by the time.
  */
-struct fgv_graph_memory *fgv_graph_memory_reuse(CUgraph graph, uint64_t bytes,
+struct fgv_graph_memory *fgv_graph_memory_reuse(CUgraph graph, uint32_t device, uint64_t bytes,
 						bool (*may)(const void *node, void *arg),
 						void *arg);
 /* What a node of @graph that frees @address frees, with a reference. CUDA_ERROR_INVALID_VALUE. */
 CUresult fgv_graph_memory_find(CUgraph graph, uint64_t address, struct fgv_graph_memory **memory);
 uint64_t fgv_graph_memory_address(const struct fgv_graph_memory *memory);
+uint32_t fgv_graph_memory_device(const struct fgv_graph_memory *memory);
 
-/* NULL is none. What nobody needs any more goes with fgv_graph_memory_sweep(). */
+/* NULL is none. What nobody needs any more of a device goes with fgv_graph_memory_sweep(). */
 struct fgv_graph_memory *fgv_graph_memory_get(struct fgv_graph_memory *memory);
 void fgv_graph_memory_put(struct fgv_graph_memory *memory);
 void fgv_graph_memory_sweep(struct fgv_lane *lane);
+/* Whether there is anything for that on @device. */
+bool fgv_graph_memory_is_idle(uint32_t device);
 
 /* A node of @graph, which the program or a capture makes, is there: it allocates, or frees. */
 void fgv_graph_memory_note_alloc(struct fgv_graph_memory *memory, CUgraph graph);
@@ -75,7 +78,8 @@ CUresult fgv_graph_memory_get_attribute(int ordinal, CUgraphMem_attribute attrib
 CUresult fgv_graph_memory_set_attribute(int ordinal, CUgraphMem_attribute attribute,
 					const uint64_t *value);
 
-/* Frees all of it; nodes that have to do with it stay, but must not be launched. */
+/* Frees all of it on the lane's device; nodes that have to do with it stay, but must not be
+ * launched. */
 void fgv_graph_memory_drain(struct fgv_lane *lane);
 
 #endif

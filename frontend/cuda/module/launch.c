@@ -192,7 +192,7 @@ static CUresult post(struct fgv_lane *lane, const struct fgv_kernel *kernel,
 	void *args;
 
 	if (__builtin_expect(lane->recorder != NULL, 0)) {
-		lane->recorder->subject = kernel;
+		lane->recorder->subject = kernel->original ? kernel->original : kernel;
 		lane->recorder->is_early = launch->early;
 		if (launch->has_priority)
 			lane->recorder->priority = launch->priority;

@@ -271,6 +271,8 @@ static CUresult kernel_on_locked(uint32_t device, struct fgv_kernel **kernel)
 		twin = make_kernel_locked(module, (*kernel)->name);
 	if (!twin)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (twin != *kernel && device)
+		twin->original = (*kernel)->original ? (*kernel)->original : *kernel;
 	twin->host = (*kernel)->host;
 	*kernel = twin;
 	return CUDA_SUCCESS;

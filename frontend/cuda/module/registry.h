@@ -75,6 +75,7 @@ struct fgv_kernel {
 	struct fgv_kernel *next;
 	struct fgv_fits *fits;	   /* NULL: nothing yet; the module's mutex guards them */
 	struct fgv_kernel **twins; /* atomic, as are its entries: by devices; NULL: none yet */
+	const struct fgv_kernel *original; /* of a twin: what the program holds; else NULL */
 };
 
 struct fgv_variable {

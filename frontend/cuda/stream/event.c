@@ -73,12 +73,17 @@ CUresult fgv_event_create(CUevent *event, unsigned flags)
 	return res;
 }
 
-static void forget(uint32_t handle)
+static uint64_t name_of(const struct fgv_object_info *info)
+{
+	return fgv_capturing_name(info->device, info->handle);
+}
+
+static void forget(const struct fgv_object_info *info)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 
 	if (now)
-		now->forget_event(handle);
+		now->forget_event(name_of(info));
 }
 
 CUresult fgv_event_destroy(CUevent event)
@@ -90,7 +95,7 @@ CUresult fgv_event_destroy(CUevent event)
 	if (res)
 		return res;
 	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
-		forget(info.handle);
+		forget(&info);
 		fgv_event_unmake(lane, info.handle);
 		res = fgv_lane_status(lane);
 	} else {
@@ -110,11 +115,11 @@ void fgv_event_drain(struct fgv_lane *lane)
 	fgv_object_drain(FGV_OBJECT_EVENT, lane->client->device, drain_one, lane);
 }
 
-static CUresult check_captured(uint32_t handle)
+static CUresult check_captured(const struct fgv_object_info *info)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 
-	return now ? now->check_event(handle) : CUDA_SUCCESS;
+	return now ? now->check_event(name_of(info)) : CUDA_SUCCESS;
 }
 
 /* Of a capture, if any; else it is for the host to record. */
@@ -188,15 +193,16 @@ static CUresult wait_on(struct fgv_lane *lane, CUstream stream, uint32_t event)
 	CUresult res = fgv_stream_find(lane, stream, &handle, &blocking);
 
 	if (!res && now)
-		res = now->wait_event(handle, blocking, event, &captured);
+		res = now->wait_event(fgv_capturing_name(lane->client->device, handle), blocking,
+				      fgv_capturing_name(lane->client->device, event), &captured);
 	if (res || captured)
 		return res;
 	res = fgv_stream_handle(lane, stream, &handle);
 	return res ? res : fgv_post_stream_wait_event(lane, handle, event);
 }
 
-/* A capture knows nothing of what another device does. */
-static CUresult check_uncaptured(CUstream stream)
+/* A capture is of one device, and knows nothing of what another one does. */
+static CUresult check_uncaptured(CUstream stream, const struct fgv_object_info *event)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -204,10 +210,11 @@ static CUresult check_uncaptured(CUstream stream)
 	CUresult res = now ? fgv_stream_number(stream, &handle) : CUDA_SUCCESS;
 
 	if (!res && now)
-		res = now->status(handle, &status);
-	if (res || !status)
+		res = now->status(fgv_capturing_name(fgv_stream_device(stream), handle), &status);
+	if (res)
 		return res;
-	return FGV_UNSUPPORTED("waiting for an event of another device in a capture");
+	return status || check_captured(event) ? FGV_UNSUPPORTED("captures of several devices")
+					       : CUDA_SUCCESS;
 }
 
 static CUresult wait_remote(CUstream stream, const struct fgv_object_info *event)
@@ -215,10 +222,8 @@ static CUresult wait_remote(CUstream stream, const struct fgv_object_info *event
 	struct fgv_remote signal;
 	struct fgv_lane *lane;
 	uint32_t handle;
-	CUresult res = check_uncaptured(stream);
+	CUresult res = check_uncaptured(stream, event);
 
-	if (!res)
-		res = check_captured(event->handle);
 	if (!res)
 		res = fgv_remote_signal(event->device, event->handle, &signal);
 	if (!res)
@@ -304,7 +309,7 @@ static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t)
 	if (res)
 		return res;
 	if (fgv_event_find(event, &info))
-		res = check_captured(info.handle);
+		res = check_captured(&info);
 	else
 		res = CUDA_ERROR_INVALID_HANDLE;
 	if (!res)

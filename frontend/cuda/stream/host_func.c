@@ -218,7 +218,7 @@ static CUresult check_uncaptured(CUstream stream)
 		return CUDA_SUCCESS;
 	res = fgv_stream_number(stream, &handle);
 	if (!res)
-		res = now->status(handle, &status);
+		res = now->status(fgv_capturing_name(fgv_stream_device(stream), handle), &status);
 	if (res)
 		return res;
 	return status ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;

@@ -174,12 +174,12 @@ CUresult fgv_stream_create(CUstream *stream, unsigned flags, int priority)
 	return res;
 }
 
-static void forget(uint32_t handle)
+static void forget(const struct fgv_object_info *info)
 {
 	const struct fgv_capturing *now = fgv_capturing_now();
 
 	if (now)
-		now->forget_stream(handle);
+		now->forget_stream(fgv_capturing_name(info->device, info->handle));
 }
 
 CUresult fgv_stream_destroy(CUstream stream)
@@ -191,7 +191,7 @@ CUresult fgv_stream_destroy(CUstream stream)
 	if (res)
 		return res;
 	if (fgv_object_destroy(FGV_OBJECT_STREAM, stream, &info)) {
-		forget(info.handle);
+		forget(&info);
 		free(info.data);
 		destroy(lane, info.handle);
 		res = fgv_lane_status(lane);
