@@ -34,6 +34,7 @@ struct probe {
 	char why[256];
 	char places[FGV_GPU_DEVICES_MAX][32];
 	bool reaches_host[FGV_GPU_DEVICES_MAX];
+	uint32_t peers[FGV_GPU_DEVICES_MAX];
 	struct fgv_units units[FGV_GPU_DEVICES_MAX];
 	struct fgv_device_info infos[FGV_GPU_DEVICES_MAX]; /* zero: the device does not open */
 };
@@ -50,7 +51,7 @@ static void probe_device(const struct fgv_gpu_ops *ops, const struct fgv_gpu_con
 	ops->close(gpu);
 }
 
-static void probe_cuda_device(struct probe *probe, int ordinal)
+static void probe_cuda_device(struct probe *probe, int ordinal, int count)
 {
 	const struct fgv_gpu_config config = {.ordinal = ordinal};
 
@@ -58,6 +59,7 @@ static void probe_cuda_device(struct probe *probe, int ordinal)
 	fgv_gpu_cuda.place(ordinal, probe->places[ordinal], sizeof(probe->places[ordinal]));
 	fgv_gpu_cuda.divide(ordinal, &probe->units[ordinal]);
 	probe->reaches_host[ordinal] = fgv_cuda_reaches_host(ordinal);
+	probe->peers[ordinal] = fgv_gpu_cuda.peers(ordinal, count);
 }
 
 static void probe_cuda(struct probe *probe, const struct fgv_config *wanted)
@@ -67,12 +69,12 @@ static void probe_cuda(struct probe *probe, const struct fgv_config *wanted)
 	int limit = count < FGV_GPU_DEVICES_MAX ? count : FGV_GPU_DEVICES_MAX;
 
 	for (int i = 0; i < limit && !choice->count; i++)
-		probe_cuda_device(probe, i);
+		probe_cuda_device(probe, i, limit);
 	for (unsigned i = 0; i < choice->count; i++) {
 		unsigned ordinal = choice->ordinals[i];
 
 		if ((int)ordinal < limit)
-			probe_cuda_device(probe, (int)ordinal);
+			probe_cuda_device(probe, (int)ordinal, limit);
 	}
 	probe->count = limit;
 }
@@ -85,15 +87,18 @@ static unsigned soft_count(const struct fgv_gpu_choice *choice)
 /* The daemon gets no threads of a soft GPU's either. */
 static void probe_soft(struct probe *probe, const struct fgv_config *wanted)
 {
-	for (unsigned i = 0; i < soft_count(&wanted->gpu); i++) {
+	int count = (int)soft_count(&wanted->gpu);
+
+	for (int i = 0; i < count; i++) {
 		const struct fgv_gpu_config config = {
-			.ordinal = (int)i,
+			.ordinal = i,
 			.soft_memory_bytes = wanted->soft_memory_bytes,
 			.soft_is_divided = wanted->policy->set_units != NULL,
 		};
 
 		probe_device(&fgv_gpu_soft, &config, &probe->infos[i]);
-		fgv_gpu_soft.divide((int)i, &probe->units[i]);
+		fgv_gpu_soft.divide(i, &probe->units[i]);
+		probe->peers[i] = fgv_gpu_soft.peers(i, count);
 	}
 }
 
@@ -177,6 +182,7 @@ static void add_cuda(struct fgv_devices *devices, const struct probe *probe, uns
 	*device = (struct fgv_device){
 		.ordinal = ordinal,
 		.reaches_host = probe->reaches_host[ordinal],
+		.peers = probe->peers[ordinal],
 		.units = probe->units[ordinal],
 		.info = probe->infos[ordinal],
 	};
@@ -218,6 +224,7 @@ static void add_soft_devices(struct fgv_devices *devices, const struct probe *pr
 			.ordinal = i,
 			.info = probe->infos[i],
 			.units = probe->units[i],
+			.peers = probe->peers[i],
 			.driver = PACKAGE_VERSION,
 		};
 		snprintf(device->name, sizeof(device->name), "soft GPU %u (runs on the processor)",

@@ -25,11 +25,12 @@ struct fgv_device {
 	uint64_t context_bytes; /* that a context takes of its memory, as measured; 0: not yet */
 	struct fgv_units units; /* under a policy that divides its multiprocessors */
 	bool reaches_host;	/* all memory of the processes that use it */
-	struct fgv_device_info info; /* as sessions get it, but for what depends on their VM */
-	char driver[80];	     /* the version of the host's driver */
-	struct fgv_gpusched *sched;  /* NULL: does not run */
+	uint32_t peers;		/* bits, by ordinals, of the devices whose memory it can reach */
+	struct fgv_device_info info;	 /* as sessions get it, but for what depends on their VM */
+	char driver[80];		 /* the version of the host's driver */
+	struct fgv_gpusched *sched;	 /* NULL: does not run */
 	struct fgv_gpusched *copying[2]; /* FGV_COPY_ENGINES; NULL: not granted by themselves */
-	struct fgv_arbiter *arbiter; /* of a soft one's engine; the same */
+	struct fgv_arbiter *arbiter;	 /* of a soft one's engine; the same */
 };
 
 struct fgv_devices {
@@ -56,8 +57,8 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 void fgv_devices_stop(struct fgv_devices *devices);
 
 /*
- * Whether the devices have the memory that VMs are given, as fgv_config_check_memory(); what is given
- * twice on purpose is a line in the log.
+ * Whether the devices have the memory that VMs are given, as fgv_config_check_memory(); what is
+ * given twice on purpose is a line in the log.
  */
 int fgv_devices_check_memory(const struct fgv_devices *devices, const struct fgv_config *config,
 			     char *why, size_t why_len);

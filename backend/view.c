@@ -49,6 +49,22 @@ static void add_process(struct fgv_msg_view *view, const struct scope *scope,
 	view->used_bytes += process->memory_bytes;
 }
 
+/* As programs find it when they ask CUDA: memory that may move is nobody else's. */
+static uint64_t peers_of(const struct scope *scope)
+{
+	const struct fgv_vm *vm = scope->vm;
+	uint64_t set = 0;
+
+	if (scope->is_whole || vm->config->movable)
+		return 0;
+	for (unsigned i = 0; i < vm->share_count; i++) {
+		unsigned ordinal = vm->shares[i].device->ordinal;
+
+		set |= (uint64_t)(scope->share->device->peers >> ordinal & 1) << i;
+	}
+	return set;
+}
+
 static void describe_device(struct fgv_msg_view *view, const struct scope *scope,
 			    struct fgv_figures *figures)
 {
@@ -94,6 +110,7 @@ static void take(struct fgv_msg_view *view, const struct scope *scope,
 	snprintf(view->vm, sizeof(view->vm), "%s", scope->vm->config->name);
 	describe_device(view, scope, sessions->figures);
 	view->busy_ns = fgv_min_u64(recent_ns(scope), FGV_VIEW_NS);
+	view->peers = peers_of(scope);
 	while ((session = fgv_sessions_next(sessions, session))) {
 		if (fgv_session_vm(session) == scope->vm && view->processes < FGV_VIEW_PROCESSES)
 			add_process(view, scope, session);

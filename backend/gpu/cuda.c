@@ -487,6 +487,7 @@ const struct fgv_gpu_ops fgv_gpu_cuda = {
 	.count = cuda_count,
 	.place = cuda_place,
 	.divide = fgv_cuda_divide,
+	.peers = fgv_cuda_peers,
 	.set_units = fgv_cuda_set_units,
 	.open = cuda_open,
 	.close = cuda_close,

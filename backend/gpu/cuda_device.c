@@ -40,6 +40,27 @@ CUresult fgv_cuda_peer_disable(struct fgv_gpu *gpu, struct fgv_gpu *peer)
 	return cuda_of(gpu)->driver->peer_disable(cuda_of(peer)->context);
 }
 
+uint32_t fgv_cuda_peers(int ordinal, int count)
+{
+	char why[160];
+	const struct fgv_cuda_driver *driver = fgv_cuda_driver_get(why, sizeof(why));
+	CUdevice device, other;
+	uint32_t set = 0;
+
+	if (!driver || driver->device_get(&device, ordinal) != CUDA_SUCCESS)
+		return 0;
+	for (int i = 0; i < count; i++) {
+		int can = 0;
+
+		if (i != ordinal && driver->device_get(&other, i) == CUDA_SUCCESS &&
+		    driver->peer_attribute(&can, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device,
+					   other) == CUDA_SUCCESS &&
+		    can)
+			set |= 1u << i;
+	}
+	return set;
+}
+
 bool fgv_cuda_reaches_host(int ordinal)
 {
 	char why[160];

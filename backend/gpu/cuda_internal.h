@@ -97,6 +97,7 @@ CUresult fgv_cuda_allow_clusters(struct cuda *cuda, struct fgv_gpu_function *fun
 
 /* The rows of the table that live in other files. */
 void fgv_cuda_divide(int ordinal, struct fgv_units *units);
+uint32_t fgv_cuda_peers(int ordinal, int count);
 CUresult fgv_cuda_set_units(struct fgv_gpu *gpu, uint64_t set);
 CUresult fgv_cuda_stream_create(struct fgv_gpu *gpu, uint32_t flags, int32_t priority,
 				struct fgv_gpu_stream **stream);

@@ -182,6 +182,9 @@ struct fgv_gpu_ops {
 	/* How its multiprocessors can be divided. As count(). */
 	void (*divide)(int ordinal, struct fgv_units *units);
 
+	/* Bits of the devices below @count whose memory device @ordinal can reach. As count(). */
+	uint32_t (*peers)(int ordinal, int count);
+
 	CUresult (*open)(const struct fgv_gpu_config *config, struct fgv_gpu **gpu);
 	void (*close)(struct fgv_gpu *gpu);
 	/*

@@ -52,6 +52,11 @@ static void soft_place(int ordinal, char *place, size_t len)
 	snprintf(place, len, "%s", "");
 }
 
+static uint32_t soft_peers(int ordinal, int count)
+{
+	return ((1u << count) - 1) & ~(1u << ordinal);
+}
+
 static void soft_divide(int ordinal, struct fgv_units *units)
 {
 	(void)ordinal;
@@ -525,6 +530,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.count = soft_count,
 	.place = soft_place,
 	.divide = soft_divide,
+	.peers = soft_peers,
 	.set_units = soft_set_units,
 	.open = soft_open,
 	.close = soft_close,

@@ -83,6 +83,7 @@ def each_gpu():
         expect([each["device"] for each in said] == [0, 1], said)
         expect(said[0]["uuid"].endswith("01") and said[1]["uuid"].endswith("00"), said)
         expect([each["total"] for each in said] == [2 * GIB] * 2, said)
+        expect([each["peers"] for each in said] == ["1", "0"], said)
         program = daemon.start("vm1", MATMUL, *FOREVER)
 
         def first_is_used():

@@ -149,6 +149,7 @@ static void check_device(void *device)
 	OK(nvmlDeviceGetComputeMode, device, &value);
 	OK(nvmlDeviceGetVirtualizationMode, device, &value);
 	OK(nvmlDeviceGetP2PStatus, device, device, 0, &value);
+	EQUAL(value, 5);
 	OK(nvmlDeviceGetSupportedEventTypes, device, &types);
 	EQUAL(types, 0);
 }
@@ -287,6 +288,26 @@ static void compare_in_child(unsigned number, void *device, const char *uuid)
 	EQUAL(status, 0);
 }
 
+/* The GPUs whose memory this one reads and writes. */
+static void show_peers(void *device, unsigned count)
+{
+	unsigned reads, writes, by_link;
+	void *other;
+
+	printf("peers=");
+	for (unsigned i = 0; i < count; i++) {
+		OK(nvmlDeviceGetHandleByIndex_v2, i, &other);
+		OK(nvmlDeviceGetP2PStatus, device, other, 0, &reads);
+		OK(nvmlDeviceGetP2PStatus, device, other, 1, &writes);
+		OK(nvmlDeviceGetP2PStatus, device, other, 2, &by_link);
+		EQUAL(reads, writes);
+		EQUAL(by_link, 5);
+		if (!reads)
+			printf("%u", i);
+	}
+	printf("\n");
+}
+
 static void describe(unsigned number, unsigned count, bool compares)
 {
 	char uuid[96];
@@ -297,6 +318,7 @@ static void describe(unsigned number, unsigned count, bool compares)
 	device = check_handles(number, count, uuid);
 	printf("uuid=%s\n", uuid);
 	check_device(device);
+	show_peers(device, count);
 	check_versions(device);
 	check_events(device);
 	if (compares)
