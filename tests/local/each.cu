@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <vector>
 
 #define COUNT 4096u
@@ -291,6 +292,48 @@ static void reset(int device, int other)
 	CUDA(cudaSetDevice(device));
 }
 
+/* Rows of one device's memory to another's, and on from there to an array of the first. */
+static void boxes(int device, int other)
+{
+	const size_t row = 2900, rows = 2000, slices = 3; /* more than goes between at once */
+	const struct cudaChannelFormatDesc format = cudaCreateChannelDesc<unsigned char>();
+	const struct cudaExtent extent = make_cudaExtent(row, rows / 4, slices);
+	std::vector<unsigned char> host(row * rows), back(row * rows / 4 * slices);
+	struct cudaMemcpy3DPeerParms box = {};
+	struct cudaMemcpy3DParms out = {};
+	unsigned char *here, *there;
+	size_t here_pitch, there_pitch;
+	cudaArray_t array;
+
+	test_fill(host.data(), host.size(), 8);
+	CUDA(cudaMallocPitch(&here, &here_pitch, row, rows));
+	CUDA(cudaMalloc3DArray(&array, &format, extent));
+	CUDA(cudaMemcpy2D(here, here_pitch, host.data(), row, row, rows, cudaMemcpyHostToDevice));
+	CUDA(cudaSetDevice(other));
+	CUDA(cudaMallocPitch(&there, &there_pitch, row + 600, rows));
+	CUDA(cudaMemset(there, 0, there_pitch * rows));
+	CUDA(cudaMemcpy2D(there, there_pitch, here, here_pitch, row, rows, cudaMemcpyDefault));
+	CUDA(cudaMemset2D(here, here_pitch, 0, row, rows));
+
+	/* Slices lie a quarter of the rows apart. */
+	box.srcDevice = other;
+	box.srcPtr = make_cudaPitchedPtr(there, there_pitch, row, rows / 4);
+	box.dstDevice = device;
+	box.dstArray = array;
+	box.extent = extent;
+	CUDA(cudaMemcpy3DPeer(&box));
+	out.srcArray = array;
+	out.dstPtr = make_cudaPitchedPtr(back.data(), row, row, rows / 4);
+	out.extent = extent;
+	out.kind = cudaMemcpyDeviceToHost;
+	CUDA(cudaMemcpy3D(&out));
+	EXPECT_EQ(0, memcmp(back.data(), host.data(), back.size()));
+	CUDA(cudaFree(there));
+	CUDA(cudaSetDevice(device));
+	CUDA(cudaFree(here));
+	CUDA(cudaFreeArray(array));
+}
+
 int main(void)
 {
 	int count = 0;
@@ -303,6 +346,7 @@ int main(void)
 		CUDA(cudaSetDevice(i));
 		pools(i, other);
 		arrays(i, other);
+		boxes(i, other);
 		functions(i);
 		values();
 		limits(i, other);

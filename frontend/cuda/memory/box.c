@@ -4,15 +4,19 @@
  */
 #include "frontend/cuda/memory/box.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "frontend/client/sync.h"
 #include "frontend/cuda/context/context.h"
-#include "frontend/cuda/context/errlog.h"
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/copy.h"
 #include "frontend/cuda/memory/memcpy.h"
 #include "frontend/cuda/stream/stream.h"
+
+/* What a copy from one device to another has in the program at a time, or a row. */
+#define CHUNK_BYTES (4u << 20)
 
 /* One end of a copy: an array, else memory in rows; and the place in it. */
 struct end {
@@ -160,27 +164,83 @@ static CUresult copy_there(uint32_t device, const struct place places[2], const 
 	return res;
 }
 
-/* On another device than the stream's: behind what the stream has, and done on return. */
-static CUresult copy_elsewhere(uint32_t here, const struct place places[2], const struct box *box,
-			       CUstream stream)
+/* Behind all that @device has in streams that wait for the legacy one; done on return. */
+static CUresult copy_alone(uint32_t device, const struct place *to, const struct place *from,
+			   const struct box *box)
 {
 	const struct fgv_when when = {CU_STREAM_LEGACY, true};
-	uint32_t to = places[0].ordinal, from = places[1].ordinal;
+	const struct place places[2] = {*to, *from};
 	struct fgv_lane *lane;
-	CUresult res;
+	CUresult res = copy_there(device, places, box, true, when);
 
-	if (places[0].side == FGV_SIDE_DEVICE && places[1].side == FGV_SIDE_DEVICE && to != from)
-		return FGV_UNSUPPORTED("copying boxes from one device to another");
-	res = fgv_stream_synchronize(stream);
 	if (!res)
-		res = copy_there(to != here ? to : from, places, box, true, when);
-	if (!res)
-		res = fgv_context_enter_on(to != here ? to : from, &lane);
+		res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = fgv_sync_stream(lane, 0);
 	fgv_lane_leave(lane);
 	return res;
+}
+
+/* What of @place is @y rows and @z slices further. */
+static struct place part_of(const struct place *place, size_t y, size_t z)
+{
+	struct place part = *place;
+
+	if (part.device.array) {
+		part.device.at[1] += y;
+		part.device.at[2] += z;
+	} else {
+		part.device.at[0] += (z * part.device.at[2] + y) * part.device.at[1];
+	}
+	return part;
+}
+
+/* Slice @z, so many rows at a time as @room has. */
+static CUresult copy_slice(const struct place places[2], const struct box *box, size_t z,
+			   const struct place *room)
+{
+	CUresult res = CUDA_SUCCESS;
+
+	for (size_t y = 0; y < box->height && !res; y += room->host.rows) {
+		struct place to = part_of(&places[0], y, z), from = part_of(&places[1], y, z);
+		struct box part = {box->width, fgv_min_u64(room->host.rows, box->height - y), 1};
+
+		res = copy_alone(from.ordinal, room, &from, &part);
+		if (!res)
+			res = copy_alone(to.ordinal, &to, room, &part);
+	}
+	return res;
+}
+
+/* From one device to another, through the program. */
+static CUresult copy_between(const struct place places[2], const struct box *box)
+{
+	size_t rows = fgv_min_u64(box->height, fgv_max_u64(CHUNK_BYTES / box->width, 1));
+	struct place room = {.side = FGV_SIDE_HOST, .host = {NULL, box->width, rows}};
+	CUresult res = CUDA_SUCCESS;
+
+	room.host.base = malloc(box->width * rows);
+	if (!room.host.base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t z = 0; z < box->depth && !res; z++)
+		res = copy_slice(places, box, z, &room);
+	free(room.host.base);
+	return res;
+}
+
+/* On another device than the stream's: behind what the stream has, and done on return. */
+static CUresult copy_elsewhere(uint32_t here, const struct place places[2], const struct box *box,
+			       CUstream stream)
+{
+	uint32_t to = places[0].ordinal, from = places[1].ordinal;
+	CUresult res = fgv_stream_synchronize(stream);
+
+	if (res)
+		return res;
+	if (places[0].side == FGV_SIDE_DEVICE && places[1].side == FGV_SIDE_DEVICE && to != from)
+		return copy_between(places, box);
+	return copy_alone(to != here ? to : from, &places[0], &places[1], box);
 }
 
 static CUresult copy_places(const struct end *to, const struct end *from, const struct box *box,
