@@ -52,6 +52,42 @@ static void expect_words(const unsigned *data, unsigned count, unsigned wanted)
 
 /* --- Pools -------------------------------------------------------------------- */
 
+/* The other device reaches what it is given access to, and no peer access is enabled by that. */
+static void pool_of_both(cudaMemPool_t pool, int device, int other, cudaStream_t stream)
+{
+	struct cudaMemAccessDesc access = {};
+	enum cudaMemAccessFlags flags;
+	unsigned *data;
+
+	access.location.type = cudaMemLocationTypeDevice;
+	access.location.id = other;
+	CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	EXPECT_EQ(cudaMemAccessFlagsProtNone, flags);
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+	CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, flags);
+	CUDA(cudaMallocFromPoolAsync(&data, BYTES, pool, stream));
+	CUDA(cudaMemsetAsync(data, 0, BYTES, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaSetDevice(other));
+	LAUNCH(add<<<COUNT / 128, 128>>>(data, COUNT, 6));
+	CUDA(cudaDeviceSynchronize());
+	EXPECT_CODE(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(device));
+	cudaGetLastError();
+	CUDA(cudaDeviceEnablePeerAccess(device, 0));
+	CUDA(cudaDeviceDisablePeerAccess(device));
+	LAUNCH(add<<<COUNT / 128, 128>>>(data, COUNT, 6));
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaSetDevice(device));
+	expect_words(data, COUNT, 12);
+	CUDA(cudaFreeAsync(data, stream));
+	access.flags = cudaMemAccessFlagsProtNone;
+	CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+	CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	EXPECT_EQ(cudaMemAccessFlagsProtNone, flags);
+}
+
 static void pools(int device, int other)
 {
 	struct cudaMemPoolProps props = {};
@@ -94,6 +130,7 @@ static void pools(int device, int other)
 	props.location.type = cudaMemLocationTypeDevice;
 	props.location.id = device;
 	CUDA(cudaMemPoolCreate(&own, &props));
+	pool_of_both(own, device, other, stream);
 	EXPECT_CODE(cudaErrorInvalidValue, cudaDeviceSetMemPool(other, own));
 	CUDA(cudaDeviceSetMemPool(device, own));
 	CUDA(cudaMallocAsync(&data, BYTES, stream));

@@ -1,6 +1,7 @@
 /*
  * Which devices reach which. What they can the host knows; what is enabled is kept here as well, as
- * copies go other ways then (memory/memcpy.c).
+ * copies go other ways then (memory/memcpy.c). The host has one access for all of a peer's memory,
+ * which is there as long as the program has enabled it, or has given it to memory of the peer's.
  */
 #include "frontend/cuda/context/peer.h"
 
@@ -11,7 +12,9 @@
 
 static struct {
 	pthread_mutex_t mutex;		   /* over what the host is told; outside of lanes */
-	uint32_t enabled[FGV_DEVICES_MAX]; /* atomic: bits of the devices that this one reaches */
+	uint32_t reached[FGV_DEVICES_MAX]; /* atomic: bits of the devices that this one reaches */
+	uint32_t enabled[FGV_DEVICES_MAX]; /* the mutex's: because the program said so, */
+	uint32_t granted[FGV_DEVICES_MAX]; /* and for memory that it was given access to */
 } peers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static CUresult check(int device)
@@ -31,7 +34,7 @@ CUresult fgv_peer_check(int one, int other)
 bool fgv_peer_is_enabled(uint32_t device, uint32_t peer)
 {
 	return device < FGV_DEVICES_MAX &&
-	       __atomic_load_n(&peers.enabled[device], __ATOMIC_ACQUIRE) >> peer & 1;
+	       __atomic_load_n(&peers.reached[device], __ATOMIC_ACQUIRE) >> peer & 1;
 }
 
 uint32_t fgv_peer_accessors(uint32_t device)
@@ -68,21 +71,31 @@ CUresult fgv_peer_can_access(int *can, int device, int peer)
 	return res;
 }
 
-static CUresult enable_locked(uint32_t device, uint32_t peer)
+/* @sets: of all devices, those that say why. */
+static CUresult reach_locked(uint32_t device, uint32_t peer, uint32_t *sets)
 {
 	struct fgv_lane *lane;
-	CUresult res;
+	CUresult res = CUDA_SUCCESS;
 
-	if (fgv_peer_is_enabled(device, peer))
-		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-	res = fgv_context_enter_on(device, &lane);
+	if (!fgv_peer_is_enabled(device, peer)) {
+		res = fgv_context_enter_on(device, &lane);
+		if (res)
+			return res;
+		res = fgv_call_peer_enable(lane, peer);
+		fgv_lane_leave(lane);
+	}
 	if (res)
 		return res;
-	res = fgv_call_peer_enable(lane, peer);
-	fgv_lane_leave(lane);
-	if (!res)
-		__atomic_fetch_or(&peers.enabled[device], 1u << peer, __ATOMIC_RELEASE);
-	return res;
+	sets[device] |= 1u << peer;
+	__atomic_fetch_or(&peers.reached[device], 1u << peer, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+static CUresult enable_locked(uint32_t device, uint32_t peer)
+{
+	if (peers.enabled[device] >> peer & 1)
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	return reach_locked(device, peer, peers.enabled);
 }
 
 CUresult fgv_peer_enable(int peer, unsigned flags)
@@ -100,23 +113,41 @@ CUresult fgv_peer_enable(int peer, unsigned flags)
 	return res;
 }
 
+CUresult fgv_peer_grant(int device, int peer)
+{
+	int can = 0;
+	CUresult res = fgv_peer_can_access(&can, device, peer);
+
+	if (!res && !can)
+		res = CUDA_ERROR_INVALID_DEVICE;
+	if (res)
+		return res;
+	pthread_mutex_lock(&peers.mutex);
+	res = reach_locked((uint32_t)device, (uint32_t)peer, peers.granted);
+	pthread_mutex_unlock(&peers.mutex);
+	return res;
+}
+
 /* Once the device is done with what it has. */
 static CUresult disable_locked(uint32_t device, uint32_t peer)
 {
 	struct fgv_lane *lane;
 	CUresult res;
 
-	if (!fgv_peer_is_enabled(device, peer))
+	if (!(peers.enabled[device] >> peer & 1))
 		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	res = fgv_context_enter_on(device, &lane);
 	if (res)
 		return res;
 	res = fgv_sync_device(lane);
-	if (!res)
+	if (!res && !(peers.granted[device] >> peer & 1)) {
 		res = fgv_call_peer_disable(lane, peer);
+		if (!res)
+			__atomic_fetch_and(&peers.reached[device], ~(1u << peer), __ATOMIC_RELEASE);
+	}
 	fgv_lane_leave(lane);
 	if (!res)
-		__atomic_fetch_and(&peers.enabled[device], ~(1u << peer), __ATOMIC_RELEASE);
+		peers.enabled[device] &= ~(1u << peer);
 	return res;
 }
 
@@ -136,13 +167,14 @@ CUresult fgv_peer_disable(int peer)
 /* Those to it stay: contexts of other devices are nothing to this one's. */
 void fgv_peer_reset(struct fgv_lane *lane)
 {
-	uint32_t *enabled = &peers.enabled[lane->client->device];
+	uint32_t device = lane->client->device;
 
 	for (uint32_t peer = 0; peer < FGV_DEVICES_MAX; peer++) {
-		if (__atomic_load_n(enabled, __ATOMIC_ACQUIRE) >> peer & 1)
+		if (fgv_peer_is_enabled(device, peer))
 			fgv_call_peer_disable(lane, peer);
 	}
-	__atomic_store_n(enabled, 0, __ATOMIC_RELEASE);
+	peers.enabled[device] = peers.granted[device] = 0;
+	__atomic_store_n(&peers.reached[device], 0, __ATOMIC_RELEASE);
 }
 
 CUresult fgv_peer_get_attribute(int *value, CUdevice_P2PAttribute attribute, int from, int to)

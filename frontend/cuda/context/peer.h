@@ -21,6 +21,11 @@ CUresult fgv_peer_check(int one, int other);
 
 /* Whether @device, which may be FGV_DEVICES_MAX for none, reaches the memory of @peer. */
 bool fgv_peer_is_enabled(uint32_t device, uint32_t peer);
+/*
+ * @device is to reach memory of @peer's that it was given access to: all of it, until @device is
+ * reset, as the host knows no less. CUDA_ERROR_INVALID_DEVICE: it can't. No lane may be held.
+ */
+CUresult fgv_peer_grant(int device, int peer);
 /* A bit for each device that reaches the memory of @device. */
 uint32_t fgv_peer_accessors(uint32_t device);
 /* For the reset of a device alone, which has nothing to do: it reaches no other any more. */

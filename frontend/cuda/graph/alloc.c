@@ -6,14 +6,16 @@
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/memory/mempool.h"
 
-/* The device has its own memory always, so what is said of its access says nothing. */
 static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params)
 {
 	CUresult res = fgv_mempool_check_props(&params->poolProps);
 
 	if (!res && (!params->bytesize || (params->accessDescCount && !params->accessDescs)))
 		res = CUDA_ERROR_INVALID_VALUE;
-	return res ? res : fgv_mempool_check_access(params->accessDescs, params->accessDescCount);
+	if (res)
+		return res;
+	return fgv_mempool_give_access((uint32_t)params->poolProps.location.id, params->accessDescs,
+				       params->accessDescCount);
 }
 
 static CUresult start(const CUgraphNodeParams *params, struct fgv_graph_memory *memory,

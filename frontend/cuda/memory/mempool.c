@@ -5,6 +5,7 @@
 
 #include "frontend/cuda/context/context.h"
 #include "frontend/cuda/context/errlog.h"
+#include "frontend/cuda/context/peer.h"
 #include "frontend/cuda/memory/pool.h"
 
 static struct fgv_pool *pool_of(CUmemoryPool pool)
@@ -176,8 +177,10 @@ CUresult fgv_mempool_get_attribute(CUmemoryPool pool, CUmemPool_attribute attrib
 	return res;
 }
 
-static CUresult check_access(const CUmemAccessDesc *access)
+/* Of memory of device @own. */
+static CUresult check_access(uint32_t own, const CUmemAccessDesc *access)
 {
+	bool is_own = access->location.id == (int)own;
 	CUresult res;
 
 	if (access->location.type == CU_MEM_LOCATION_TYPE_HOST)
@@ -185,25 +188,46 @@ static CUresult check_access(const CUmemAccessDesc *access)
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	res = check_device(access->location.id);
-	if (!res && access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		res = CUDA_ERROR_INVALID_DEVICE;
-	return res;
+	if (res || access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return res;
+	if (is_own)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
+							      : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult fgv_mempool_check_access(const CUmemAccessDesc *list, size_t count)
+CUresult fgv_mempool_give_access(uint32_t device, const CUmemAccessDesc *list, size_t count)
 {
 	CUresult res = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && !res; i++)
-		res = check_access(&list[i]);
+		res = check_access(device, &list[i]);
+	for (size_t i = 0; i < count && !res; i++) {
+		if (list[i].location.id != (int)device && list[i].flags)
+			res = fgv_peer_grant(list[i].location.id, (int)device);
+	}
 	return res;
 }
 
-CUresult fgv_mempool_set_access(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count)
+CUresult fgv_mempool_set_access(CUmemoryPool name, const CUmemAccessDesc *list, size_t count)
 {
-	if ((!list && count) || !fgv_pool_is_valid(pool_of(pool)))
-		return CUDA_ERROR_INVALID_VALUE;
-	return fgv_mempool_check_access(list, count);
+	struct fgv_pool *pool = pool_of(name);
+	CUresult res = CUDA_ERROR_INVALID_VALUE;
+
+	if ((list || !count) && fgv_pool_is_valid(pool))
+		res = fgv_mempool_give_access(fgv_pool_device(pool), list, count);
+	for (size_t i = 0; i < count && !res; i++)
+		fgv_pool_set_accessor(pool, (uint32_t)list[i].location.id, list[i].flags);
+	return res;
+}
+
+static CUmemAccess_flags access_of(const struct fgv_pool *pool, uint32_t device)
+{
+	uint32_t own = fgv_pool_device(pool);
+	bool may = device == own ||
+		   ((fgv_pool_accessors(pool) >> device & 1) && fgv_peer_is_enabled(device, own));
+
+	return may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 CUresult fgv_mempool_get_access(CUmemAccess_flags *flags, CUmemoryPool pool,
@@ -220,6 +244,6 @@ CUresult fgv_mempool_get_access(CUmemAccess_flags *flags, CUmemoryPool pool,
 	if (!res)
 		*flags = location->type == CU_MEM_LOCATION_TYPE_HOST
 				 ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-				 : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+				 : access_of(pool_of(pool), (uint32_t)location->id);
 	return res;
 }

@@ -36,13 +36,18 @@ CUresult fgv_mempool_get_attribute(CUmemoryPool pool, CUmemPool_attribute attrib
 CUresult fgv_mempool_set_attribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 				   const void *value);
 
-/* The device has a pool's memory always, and can't be denied it; the processor never has. */
+/*
+ * The device has a pool's memory always, and can't be denied it; the processor never has. Other
+ * devices of the session have it where they were given access and reach the device's memory. What
+ * is taken back is forgotten, though their kernels may still reach it: CUDA_ERROR_ILLEGAL_ADDRESS
+ * is not promised.
+ */
 CUresult fgv_mempool_get_access(CUmemAccess_flags *flags, CUmemoryPool pool,
 				const CUmemLocation *location);
 CUresult fgv_mempool_set_access(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count);
 
-/* For the core: whether memory of a pool or a graph can be as they say. */
+/* For the core: whether memory of a pool or a graph can be as they say; and has it be so. */
 CUresult fgv_mempool_check_props(const CUmemPoolProps *props);
-CUresult fgv_mempool_check_access(const CUmemAccessDesc *list, size_t count);
+CUresult fgv_mempool_give_access(uint32_t device, const CUmemAccessDesc *list, size_t count);
 
 #endif

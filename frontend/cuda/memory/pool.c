@@ -32,6 +32,7 @@ struct fgv_pool {
 	LIST_HEAD(, block) blocks;
 	bool is_destroyed; /* and goes with its last block */
 	uint32_t device;
+	uint32_t accessors; /* atomic: bits of devices */
 	int reuse[REUSE_RULES];
 	uint64_t max_bytes;
 	uint64_t threshold_bytes;
@@ -95,6 +96,19 @@ uint32_t fgv_pool_device(const struct fgv_pool *pool)
 		device = pool->device;
 	pthread_mutex_unlock(&all.mutex);
 	return device;
+}
+
+uint32_t fgv_pool_accessors(const struct fgv_pool *pool)
+{
+	return __atomic_load_n(&pool->accessors, __ATOMIC_RELAXED);
+}
+
+void fgv_pool_set_accessor(struct fgv_pool *pool, uint32_t device, bool may)
+{
+	if (may)
+		__atomic_fetch_or(&pool->accessors, 1u << device, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&pool->accessors, ~(1u << device), __ATOMIC_RELAXED);
 }
 
 struct fgv_pool *fgv_pool_current(uint32_t device)

@@ -39,6 +39,10 @@ bool fgv_pool_is_valid(const struct fgv_pool *pool);
 /* The ordinal of its device; the thread's where it is none. */
 uint32_t fgv_pool_device(const struct fgv_pool *pool);
 
+/* Bits of the devices, beside its own, that the program has given access to; and changing them. */
+uint32_t fgv_pool_accessors(const struct fgv_pool *pool);
+void fgv_pool_set_accessor(struct fgv_pool *pool, uint32_t device, bool may);
+
 /* @stream: the host's handle. */
 CUresult fgv_pool_alloc(struct fgv_lane *lane, struct fgv_pool *pool, uint64_t bytes,
 			uint32_t stream, uint64_t *address);
