@@ -64,17 +64,26 @@ static CUresult retire_one(struct fgv_vmem *vmem, struct fgv_mapping *mapping)
 	return gpu->ops->memory_retire(gpu, mapping->address, mapping->bytes);
 }
 
-static CUresult unview_one(struct fgv_vmem *vmem, struct fgv_mapping *view)
+static CUresult drop_view(struct fgv_vmem *vmem, struct fgv_mapping *view)
 {
 	struct fgv_gpu *gpu = vmem->gpu;
 	CUresult status = gpu->ops->memory_unview(gpu, view->address, view->bytes);
 
 	RB_REMOVE(fgv_mapping_tree, &vmem->views, view);
-	fgv_vmem_lock(vmem);
-	view->viewed->views--;
-	fgv_vmem_unlock(vmem);
 	vmem->mappings_count--;
 	free(view);
+	return status;
+}
+
+/* What it is of stays until the view does not. */
+static CUresult unview_one(struct fgv_vmem *vmem, struct fgv_mapping *view)
+{
+	struct fgv_mapping *viewed = view->viewed;
+	CUresult status = drop_view(vmem, view);
+
+	fgv_vmem_lock(vmem);
+	viewed->views--;
+	fgv_vmem_unlock(vmem);
 	return status;
 }
 
@@ -92,13 +101,13 @@ static CUresult unmap_one(struct fgv_vmem *vmem, struct fgv_mapping *mapping)
 	return status;
 }
 
-/* Not those that are leaving already. */
+/* Those that are leaving are retired already. What is viewed may have gone with another part. */
 static void finish(struct fgv_vmem *vmem, struct fgv_mapping *mapping)
 {
 	if (!mapping->is_closed)
 		retire_one(vmem, mapping);
 	if (mapping->viewed)
-		unview_one(vmem, mapping);
+		drop_view(vmem, mapping);
 	else
 		unmap_one(vmem, mapping);
 }

@@ -62,7 +62,7 @@ void fgv_addresses_fini(struct fgv_addresses *addresses, struct fgv_gpu *gpu);
 
 void fgv_vmem_init(struct fgv_vmem *vmem, struct fgv_gpu *gpu, struct fgv_addresses *addresses,
 		   fgv_vmem_put *put, void *arg);
-/* Unmaps all of this part's; no GPU uses any of it, nor is there a view that is looked at again. */
+/* Unmaps all of this part's, also what others view; no GPU uses any of it any more. */
 void fgv_vmem_fini(struct fgv_vmem *vmem);
 
 /* The smallest granularity. */
