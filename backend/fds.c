@@ -36,7 +36,7 @@ int fgv_fds_send(int socket, const void *data, size_t len, const int *fds, size_
 	return (size_t)sent == len ? 0 : -EMSGSIZE;
 }
 
-ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd)
+static ssize_t receive(int socket, void *data, size_t len, int *fd, int flags)
 {
 	union {
 		struct cmsghdr head;
@@ -54,7 +54,7 @@ ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd)
 
 	*fd = -1;
 	do
-		got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+		got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
@@ -62,4 +62,14 @@ ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd)
 	    control.head.cmsg_level == SOL_SOCKET && control.head.cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(&control.head), sizeof(int));
 	return got;
+}
+
+ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd)
+{
+	return receive(socket, data, len, fd, MSG_TRUNC);
+}
+
+ssize_t fgv_fds_read(int socket, void *data, size_t len, int *fd)
+{
+	return receive(socket, data, len, fd, 0);
 }

@@ -25,5 +25,7 @@ int fgv_fds_send(int socket, const void *data, size_t len, const int *fds, size_
  * negative errno, -EAGAIN where there is none.
  */
 ssize_t fgv_fds_receive(int socket, void *data, size_t len, int *fd);
+/* The same of a stream: what there is of it, as read(). */
+ssize_t fgv_fds_read(int socket, void *data, size_t len, int *fd);
 
 #endif

@@ -119,9 +119,24 @@ void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const cha
  */
 int fgv_session_freeze(struct fgv_session *session, char *why, size_t len);
 void fgv_session_thaw(struct fgv_session *session);
+/* Whether it can come back at once: -EBUSY where its memory is in a file, and @why. */
+int fgv_session_check_thaw(const struct fgv_session *session, char *why, size_t len);
 /* Whether it was told to have it leave. */
 bool fgv_session_is_to_freeze(const struct fgv_session *session);
 enum fgv_frozen fgv_session_frozen(const struct fgv_session *session);
+
+/*
+ * Has the process of a frozen session send what it has in the host's memory to @fd, one end of a
+ * stream, or take it back from there (backend/vgpu/store.h). @fd stays the caller's, as does the
+ * file at the other end, which @token names: for saving it is made here. 0; or a negative errno, and
+ * @why.
+ */
+int fgv_session_save(struct fgv_session *session, int fd, uint8_t token[FGV_TOKEN_BYTES], char *why,
+		     size_t len);
+int fgv_session_load(struct fgv_session *session, int fd, const uint8_t token[FGV_TOKEN_BYTES],
+		     char *why, size_t len);
+/* Nothing that it sends there is longer. */
+uint64_t fgv_session_file_bytes(const struct fgv_session *session);
 
 /*
  * Has sessions take turns at the memory of GPUs that are over-committed

@@ -28,15 +28,19 @@ enum fgv_frozen fgv_session_frozen(const struct fgv_session *session)
 {
 	enum fgv_frozen on = FGV_FROZEN_GOING, off = FGV_FROZEN_COMING;
 	unsigned there = 0, gone = 0;
+	bool is_saved = false;
 
 	for (unsigned i = 0; i < session->part_count; i++) {
 		enum fgv_frozen state = state_on(session, i);
 
 		if (state == FGV_FROZEN_FAILED)
 			on = off = FGV_FROZEN_FAILED;
+		is_saved |= state == FGV_FROZEN_SAVED;
 		there += state == FGV_FROZEN_NOT;
 		gone += state == FGV_FROZEN;
 	}
+	if (is_saved)
+		return FGV_FROZEN_SAVED;
 	if (session->is_frozen)
 		return gone == session->part_count ? FGV_FROZEN : on;
 	return there == session->part_count ? FGV_FROZEN_NOT : off;
@@ -45,8 +49,11 @@ enum fgv_frozen fgv_session_frozen(const struct fgv_session *session)
 /* The host's memory that it may take while it is frozen, or comes back. */
 static uint64_t reserved_for(const struct fgv_session *session)
 {
-	bool has_any = session->is_frozen || fgv_session_frozen(session) != FGV_FROZEN_NOT;
+	enum fgv_frozen state = fgv_session_frozen(session);
+	bool has_any = session->is_frozen || state != FGV_FROZEN_NOT;
 
+	if (state == FGV_FROZEN_SAVED)
+		has_any = session->loads;
 	return has_any ? session->frozen_bytes : 0;
 }
 
@@ -63,7 +70,7 @@ static uint64_t charged(const struct fgv_session *session)
 	return bytes;
 }
 
-static int reserve(struct fgv_session *session, char *why, size_t len)
+int fgv_session_reserve_frozen(struct fgv_session *session, char *why, size_t len)
 {
 	const struct fgv_sessions *sessions = session->sessions;
 	uint64_t wanted = charged(session), all = sessions->config->frozen_memory_bytes, taken = 0;
@@ -105,12 +112,21 @@ int fgv_session_freeze(struct fgv_session *session, char *why, size_t len)
 			 session->number);
 		return -ENOTSUP;
 	}
-	ret = reserve(session, why, len);
+	ret = fgv_session_reserve_frozen(session, why, len);
 	if (ret)
 		return ret;
 	fgv_info_of(&session->subject, "is to be frozen");
 	tell(session, true);
 	return 0;
+}
+
+int fgv_session_check_thaw(const struct fgv_session *session, char *why, size_t len)
+{
+	if (fgv_session_frozen(session) != FGV_FROZEN_SAVED)
+		return 0;
+	snprintf(why, len, "the memory of session %u is in a file: fairgvctl thaw %u --from FILE",
+		 session->number, session->number);
+	return -EBUSY;
 }
 
 void fgv_session_thaw(struct fgv_session *session)

@@ -93,7 +93,9 @@ static bool next(const struct fgv_sessions *sessions, unsigned device, struct pl
 static bool has_arrived(const struct place *at)
 {
 	if (at->part->paging.is_out)
-		return at->account.frozen == FGV_FROZEN || at->account.frozen == FGV_FROZEN_FAILED;
+		return at->account.frozen == FGV_FROZEN ||
+		       at->account.frozen == FGV_FROZEN_SAVED ||
+		       at->account.frozen == FGV_FROZEN_FAILED;
 	return at->account.frozen == FGV_FROZEN_NOT;
 }
 

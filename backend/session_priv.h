@@ -61,6 +61,7 @@ struct fgv_session {
 	bool is_movable;		   /* its memory may leave the GPU */
 	bool is_frozen;			   /* and it has been told to have it leave */
 	uint64_t frozen_bytes;		   /* of the host's memory, for that */
+	bool loads;			   /* and for coming back from a file */
 	uint32_t number;
 	unsigned account;
 	uid_t uid;
@@ -117,6 +118,11 @@ void fgv_session_detach_parts(struct fgv_session *session, struct fgv_gpusched_s
 void fgv_session_start_parts(struct fgv_session *session);
 /* Before its process starts: whether it may wait for memory of its GPUs. */
 void fgv_session_page(struct fgv_session *session);
+/*
+ * The host's memory that it is charged now is set aside for what it has on GPUs, until that is back
+ * there or in a file. -ENOMEM, and @why.
+ */
+int fgv_session_reserve_frozen(struct fgv_session *session, char *why, size_t len);
 /* Where it has kernels that are held, these are let go. */
 void fgv_session_release_parts(struct fgv_session *session);
 /* What the engines that compute have done for it, together. */

@@ -10,9 +10,9 @@
  * further GPU of the session (docs/design/0023-devices.md); the process says by what its kernels
  * can be held with one struct fgv_channels (channels.h), with their open file if there is one,
  * closes its sandbox, says so with one struct fgv_confined, with a listener if it was told to have
- * one, gets ready, says that with one struct fgv_serving, and serves that session. Nothing else is
- * sent: no word comes from a process that a guest could have taken over. The socket's end ends the
- * process.
+ * one, gets ready, says that with one struct fgv_serving, and serves that session. It sends nothing else:
+ * no word comes from a process that a guest could have taken over. It may get orders (struct
+ * fgv_order). The socket's end ends the process.
  *
  * The same program also keeps the images of a VM's modules (struct fgv_keeper_setup).
  */
@@ -227,12 +227,36 @@ struct fgv_images_reply {
 	uint32_t reserved;
 };
 
+/* What a session that is frozen may be told to do, by the socket that comes with it (store.h). */
+enum fgv_order_what {
+	FGV_ORDER_SAVE = 1, /* the host's memory that it has gone to is to go into a file */
+	FGV_ORDER_LOAD,	    /* and to come back from there */
+};
+
+#define FGV_TOKEN_BYTES 16
+
+struct fgv_order {
+	uint32_t what;
+	uint32_t reserved;
+	uint8_t token[FGV_TOKEN_BYTES]; /* names the file; it is loaded from the last one alone */
+};
+
+/* Words on that socket. */
+enum fgv_store_word {
+	FGV_STORE_READY = 'r',
+	FGV_STORE_KEPT = 'k',	   /* all has got there */
+	FGV_STORE_NOT_NOW = 'n',   /* it is not frozen, or in a file already, or not yet */
+	FGV_STORE_NO_MEMORY = 'm', /* of the host's */
+	FGV_STORE_OTHER = 'o',	   /* it has gone into another file since */
+};
+
 /* How far a session is that was to be frozen. */
 enum fgv_frozen {
 	FGV_FROZEN_NOT,	   /* it runs */
 	FGV_FROZEN_GOING,  /* its work ends, or its memory is leaving */
 	FGV_FROZEN,	   /* its memory has left, but for what stays */
 	FGV_FROZEN_COMING, /* it comes back */
+	FGV_FROZEN_SAVED,  /* its memory is in a file, and none of it in the host's memory */
 	FGV_FROZEN_FAILED, /* it could not be frozen, and runs */
 };
 

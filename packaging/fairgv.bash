@@ -9,7 +9,7 @@ _fairgv_options() {
 	fairgv-vm) echo "--config= --print --libvirt $common" ;;
 	fairgv-region) echo "--json --calls= $common" ;;
 	fairgv-sim) echo "--json --csv --svg= --seed= --seconds= $common" ;;
-	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= --save --end $common" ;;
+	fairgvctl) echo "--socket= --config= --json --interval= --count= --root= --save --end --to= --from= --key-file= $common" ;;
 	fairgv-metrics) echo "--config= $common" ;;
 	fairgv-backend) echo "--config= --socket= --check --ready-fd= --private= $common" ;;
 	esac
@@ -39,7 +39,7 @@ _fairgv_ctl_words() {
 # The argument of option $1 that is half typed as $2.
 _fairgv_argument() {
 	case $1 in
-	--config | --socket | --svg | --root) compgen -f -- "$2" ;;
+	--config | --socket | --svg | --root | --to | --from | --key-file) compgen -f -- "$2" ;;
 	--vm) compgen -W "$(_fairgv_column 2 1)" -- "$2" ;;
 	esac
 }

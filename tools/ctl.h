@@ -1,7 +1,7 @@
 /*
  * The parts of fairgvctl: the command line (fairgvctl.c), asking the daemon (ctl_client.c),
  * its reports as tables (ctl_list.c, ctl_stat.c) and for Prometheus (ctl_metrics.c), what it changes
- * (ctl_set.c, ctl_freeze.c), tables (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know
+ * (ctl_set.c, ctl_freeze.c, ctl_file.c), tables (ctl_table.c), a look at the host (ctl_doctor.c), and VMs as containers know
  * devices (ctl_cdi.c).
  * The requests and replies are those of backend/admin/reply.h.
  *
@@ -26,6 +26,8 @@
  * the caller to say what @why then holds, one line.
  */
 json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_len);
+/* With a copy of @fd. */
+json_t *fgv_ctl_try_with(const char *socket, json_t *request, int fd, char *why, size_t why_len);
 json_t *fgv_ctl_ask(const char *socket, json_t *request);
 
 /* Whether a daemon listens at @socket: 0, or a negative errno of which nothing was said. */
@@ -60,6 +62,16 @@ int fgv_ctl_reload(const char *socket, bool end);
  * or, if not @freezes, run; and prints what is where.
  */
 int fgv_ctl_freeze(const char *socket, json_t *request, bool freezes);
+/* The same without printing: the reply, or NULL; *@failed: one of them could not be frozen. */
+json_t *fgv_ctl_await_frozen(const char *socket, json_t *request, bool freezes, bool *failed);
+
+/*
+ * Freezes the one session that @asked names, an object with "vm" or "session" that is taken over,
+ * and has its memory go into a new file at @path; and has it come back from there, and go on.
+ * @key_path: NULL, or where the key is.
+ */
+int fgv_ctl_save(const char *socket, json_t *asked, const char *path, const char *key_path);
+int fgv_ctl_load(const char *socket, json_t *asked, const char *path, const char *key_path);
 
 /*
  * Says what is fine and what is wrong with the host, a line each, and what to do. @control: where

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "backend/fds.h"
 #include "common/log.h"
 
 #define PATIENCE_S	10
@@ -67,16 +68,21 @@ int fgv_ctl_probe(const char *socket)
 	return 0;
 }
 
-/* EPIPE: the daemon has refused without waiting for the request; its reply says why. */
-static int send_request(int fd, const json_t *request)
+/*
+ * With @given, unless that is -1, which goes with the first byte. EPIPE: the daemon has refused
+ * without waiting for the request; its reply says why.
+ */
+static int send_request(int fd, const json_t *request, int given)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
-	size_t len = text ? strlen(text) : 0;
+	size_t len = text ? strlen(text) : 0, at = 0;
 	ssize_t sent = 0;
 
 	if (!text)
 		return -ENOMEM;
-	for (size_t at = 0; at < len && sent >= 0; at += (size_t)sent)
+	if (given >= 0 && !fgv_fds_send(fd, text, 1, &given, 1))
+		at = 1;
+	for (; at < len && sent >= 0; at += (size_t)sent)
 		sent = send(fd, text + at, len - at, MSG_NOSIGNAL);
 	if (sent >= 0)
 		sent = send(fd, "\n", 1, MSG_NOSIGNAL);
@@ -116,7 +122,7 @@ static int receive_reply(int fd, char **text, size_t *len)
 }
 
 /* The reply as it came, for free(), or NULL and @why. */
-static char *exchange(const char *socket, const json_t *request, size_t *len, char *why,
+static char *exchange(const char *socket, const json_t *request, int given, size_t *len, char *why,
 		      size_t why_len)
 {
 	int fd = connect_to(socket);
@@ -125,7 +131,7 @@ static char *exchange(const char *socket, const json_t *request, size_t *len, ch
 
 	*len = 0;
 	if (fd >= 0) {
-		ret = send_request(fd, request);
+		ret = send_request(fd, request, given);
 		if (!ret)
 			ret = receive_reply(fd, &text, len);
 		close(fd);
@@ -145,10 +151,10 @@ int fgv_ctl_bad_reply(void)
 	return -EPROTO;
 }
 
-json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_len)
+json_t *fgv_ctl_try_with(const char *socket, json_t *request, int fd, char *why, size_t why_len)
 {
 	size_t len;
-	char *text = exchange(socket, request, &len, why, why_len);
+	char *text = exchange(socket, request, fd, &len, why, why_len);
 	json_t *reply = text ? json_loadb(text, len, 0, NULL) : NULL;
 	const char *error = json_string_value(json_object_get(reply, "error"));
 
@@ -162,6 +168,11 @@ json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_l
 		return reply;
 	json_decref(reply);
 	return NULL;
+}
+
+json_t *fgv_ctl_try(const char *socket, json_t *request, char *why, size_t why_len)
+{
+	return fgv_ctl_try_with(socket, request, -1, why, why_len);
 }
 
 json_t *fgv_ctl_ask(const char *socket, json_t *request)

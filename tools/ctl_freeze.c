@@ -57,10 +57,12 @@ static int print_session(const json_t *session)
 	return 0;
 }
 
-/* Thawed, and others have their turn at the GPU's memory. */
-static bool is_out(const char *state, const char *there)
+/* Thawed, and others have their turn at the GPU's memory; or frozen, and in a file besides. */
+static bool is_there(const char *state, const char *there)
 {
-	return !strcmp(state, "out") && !strcmp(there, "running");
+	if (!strcmp(there, "running"))
+		return !strcmp(state, there) || !strcmp(state, "out");
+	return !strcmp(state, there) || !strcmp(state, "saved");
 }
 
 /* Whether none of @sessions is on its way any more; and whether any has failed. */
@@ -75,7 +77,7 @@ static bool have_arrived(const json_t *sessions, const char *there, bool *failed
 
 		if (state && !strcmp(state, "failed"))
 			*failed = true;
-		else if (state && strcmp(state, there) != 0 && !is_out(state, there))
+		else if (state && !is_there(state, there))
 			return false;
 	}
 	return true;
@@ -101,31 +103,39 @@ static int print_all(const json_t *sessions, bool failed)
 	return failed ? -EIO : 0;
 }
 
-int fgv_ctl_freeze(const char *socket, json_t *request, bool freezes)
+json_t *fgv_ctl_await_frozen(const char *socket, json_t *request, bool freezes, bool *failed)
 {
 	const struct timespec pause = {.tv_nsec = ASK_AGAIN_NS};
 	const char *there = freezes ? "frozen" : "running";
-	bool failed = false;
 	json_t *reply;
-	int ret;
 
-	for (;;) {
-		const json_t *sessions;
+	*failed = false;
+	while ((reply = fgv_ctl_ask(socket, json_deep_copy(request)))) {
+		const json_t *sessions = json_object_get(reply, "sessions");
+		bool is_right = json_is_array(sessions);
 
-		reply = fgv_ctl_ask(socket, json_deep_copy(request));
-		sessions = json_object_get(reply, "sessions");
-		if (!reply || !json_is_array(sessions)) {
-			ret = reply ? fgv_ctl_bad_reply() : -EIO;
+		if (is_right && have_arrived(sessions, there, failed))
 			break;
-		}
-		if (have_arrived(sessions, there, &failed)) {
-			ret = print_all(sessions, failed && freezes);
-			break;
-		}
 		json_decref(reply);
+		reply = NULL;
+		if (!is_right) {
+			fgv_ctl_bad_reply();
+			break;
+		}
 		nanosleep(&pause, NULL);
 	}
-	json_decref(reply);
 	json_decref(request);
+	return reply;
+}
+
+int fgv_ctl_freeze(const char *socket, json_t *request, bool freezes)
+{
+	bool failed;
+	json_t *reply = fgv_ctl_await_frozen(socket, request, freezes, &failed);
+	int ret = -EIO;
+
+	if (reply)
+		ret = print_all(json_object_get(reply, "sessions"), failed && freezes);
+	json_decref(reply);
 	return ret;
 }

@@ -32,6 +32,7 @@ struct options {
 	const char *root; /* doctor: of the system that it looks at */
 	char **arguments; /* of the command, NULL at the end */
 	struct fgv_ctl_stat stat;
+	const char *to, *from, *key_path; /* freeze, thaw: the file, and its key */
 	bool save, end;
 };
 
@@ -55,6 +56,9 @@ static const char usage[] =
 	"  --count N           stat: end after N reports\n"
 	"  --save              set: keep it when the daemon is started again\n"
 	"  --end               reload: end the programs of VMs that have been removed\n"
+	"  --to FILE           freeze: move the memory of a session into a new file\n"
+	"  --from FILE         thaw: bring it back from there\n"
+	"  --key-file FILE     encrypt what goes there with this key, and decrypt it\n"
 	"  --root DIR          doctor: look at the system below this folder\n"
 	"  --version           print the version\n"
 	"  --help              print this\n";
@@ -112,6 +116,9 @@ static void parse_options(int argc, char **argv, struct options *options)
 		{"root", required_argument, NULL, 'r'},
 		{"save", no_argument, NULL, 'S'},
 		{"end", no_argument, NULL, 'e'},
+		{"to", required_argument, NULL, 't'},
+		{"from", required_argument, NULL, 'f'},
+		{"key-file", required_argument, NULL, 'k'},
 		FGV_OPTIONS_END,
 	};
 	static const struct fgv_options command_line = {
@@ -142,6 +149,15 @@ static void parse_options(int argc, char **argv, struct options *options)
 		case 'e':
 			options->end = true;
 			break;
+		case 't':
+			options->to = optarg;
+			break;
+		case 'f':
+			options->from = optarg;
+			break;
+		case 'k':
+			options->key_path = optarg;
+			break;
 		case 'n':
 			options->stat.count = parse_count(optarg);
 			break;
@@ -170,6 +186,12 @@ static void check_options(const struct options *options)
 		refuse("--save is for set");
 	if (options->end && strcmp(options->arguments[0], "reload") != 0)
 		refuse("--end is for reload");
+	if (options->to && strcmp(options->arguments[0], "freeze") != 0)
+		refuse("--to is for freeze");
+	if (options->from && strcmp(options->arguments[0], "thaw") != 0)
+		refuse("--from is for thaw");
+	if (options->key_path && !options->to && !options->from)
+		refuse("--key-file is for freeze --to and thaw --from");
 	if (*options->root && strcmp(options->arguments[0], "doctor") != 0)
 		refuse("--root is for doctor");
 	if (stat->count && !stat->interval_ns)
@@ -261,32 +283,36 @@ static int end(const char *socket, const struct options *options)
 	return ret;
 }
 
-/* A session's number, or the name of a VM, whatever it is made of. */
-static int freeze_or_thaw(const char *socket, const struct options *options, const char *request)
+/* A session's number, or the name of a VM, whatever it is made of: what @request is for. */
+static json_t *ask_for(const struct options *options, const char *request)
 {
 	const char *text = options->arguments[1];
 	long long number;
-	json_t *asked;
 
 	if (!text || options->arguments[2])
 		refuse("%s takes a VM or the number of a session; see --help", request);
-	if (parse_number(text, &number) && number > 0) {
-		asked = json_pack("{s:s, s:I}", "request", request, "session", (json_int_t)number);
-	} else {
-		check_name(text);
-		asked = json_pack("{s:s, s:s}", "request", request, "vm", text);
-	}
-	return fgv_ctl_freeze(socket, asked, !strcmp(request, "freeze"));
+	if (parse_number(text, &number) && number > 0)
+		return json_pack("{s:s, s:I}", "request", request, "session", (json_int_t)number);
+	check_name(text);
+	return json_pack("{s:s, s:s}", "request", request, "vm", text);
 }
 
 static int freeze(const char *socket, const struct options *options)
 {
-	return freeze_or_thaw(socket, options, "freeze");
+	json_t *asked = ask_for(options, "freeze");
+
+	if (options->to)
+		return fgv_ctl_save(socket, asked, options->to, options->key_path);
+	return fgv_ctl_freeze(socket, asked, true);
 }
 
 static int thaw(const char *socket, const struct options *options)
 {
-	return freeze_or_thaw(socket, options, "thaw");
+	json_t *asked = ask_for(options, "thaw");
+
+	if (options->from)
+		return fgv_ctl_load(socket, asked, options->from, options->key_path);
+	return fgv_ctl_freeze(socket, asked, false);
 }
 
 static int metrics(const char *socket, const struct options *options)

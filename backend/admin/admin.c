@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "backend/fds.h"
 #include "backend/listener.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -28,6 +29,7 @@ struct fgv_admin_client {
 	uint64_t deadline_ns;
 	char *reply; /* NULL: the request is still to come */
 	size_t reply_len, sent;
+	int fd; /* that came with the request; -1: none */
 	size_t got;
 	char request[FGV_ADMIN_REQUEST_MAX];
 };
@@ -53,6 +55,8 @@ static void drop(struct fgv_admin_client *client)
 	close(client->watch.fd);
 	TAILQ_REMOVE(&admin->clients, client, link);
 	admin->client_count--;
+	if (client->fd >= 0)
+		close(client->fd);
 	free(client->reply);
 	free(client);
 	if (admin->starved)
@@ -92,17 +96,34 @@ static void begin_reply(struct fgv_admin_client *client, char *reply)
 
 static void answer(struct fgv_admin_client *client, size_t len)
 {
-	begin_reply(client,
-		    fgv_admin_reply(&client->admin->scope, client->request, len, &client->peer));
+	const struct fgv_admin_asker asker = {.peer = &client->peer, .fd = client->fd};
+
+	begin_reply(client, fgv_admin_reply(&client->admin->scope, client->request, len, &asker));
+}
+
+/* More of the request, as recv(); -EBADMSG: a second descriptor, which a request has no use for. */
+static ssize_t receive(struct fgv_admin_client *client, size_t room)
+{
+	int fd;
+	ssize_t len = fgv_fds_read(client->watch.fd, client->request + client->got, room, &fd);
+
+	if (fd < 0)
+		return len;
+	if (client->fd >= 0) {
+		close(fd);
+		return -EBADMSG;
+	}
+	client->fd = fd;
+	return len;
 }
 
 static void read_request(struct fgv_admin_client *client)
 {
 	size_t room = sizeof(client->request) - client->got;
-	ssize_t len = recv(client->watch.fd, client->request + client->got, room, MSG_DONTWAIT);
+	ssize_t len = receive(client, room);
 	const char *end;
 
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+	if (len == -EAGAIN)
 		return;
 	if (len < 0 || (len == 0 && client->got == 0)) {
 		drop(client);
@@ -140,6 +161,7 @@ static struct fgv_admin_client *add_client(struct fgv_admin *admin, int fd)
 		goto close_fd;
 	client->watch = (struct fgv_watch){.fd = fd, .ready = client_ready};
 	client->admin = admin;
+	client->fd = -1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &len))
 		goto free_client;
 	if (fgv_loop_add(admin->loop, &client->watch, EPOLLIN))

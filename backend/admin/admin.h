@@ -3,8 +3,8 @@
  * have used, and changes of a VM's weight.
  *
  * A connection is one exchange: a JSON object and a newline (or the end of what the client
- * sends), a JSON object and a newline back, and it is closed. The requests and replies are
- * those of reply.h. Only root and the daemon's own user are served; they, too, may be
+ * sends), a JSON object and a newline back, and it is closed. A descriptor may come with the
+ * request. The requests and replies are those of reply.h. Only root and the daemon's own user are served; they, too, may be
  * slow, so nothing here waits for a client, and none keeps its connection for long.
  *
  * Observers have a socket of their own, which serves one more user, answers questions only, and

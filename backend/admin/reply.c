@@ -93,17 +93,17 @@ static json_t *check_keys(const json_t *request, const char *const *known)
 }
 
 static json_t *do_list(const struct fgv_admin_scope *scope, const json_t *request,
-		       const struct ucred *peer)
+		       const struct fgv_admin_asker *asker)
 {
 	static const char *const keys[] = {"request", NULL};
 	json_t *refused = check_keys(request, keys);
 
-	(void)peer;
+	(void)asker;
 	return refused ? refused : fgv_admin_report(scope, NULL, false);
 }
 
 static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *request,
-		       const struct ucred *peer)
+		       const struct fgv_admin_asker *asker)
 {
 	static const char *const keys[] = {"request", "vms", NULL};
 	const json_t *names = json_object_get(request, "vms");
@@ -111,7 +111,7 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 	json_t *name;
 	size_t i;
 
-	(void)peer;
+	(void)asker;
 	if (refused)
 		return refused;
 	if (names && !json_is_array(names))
@@ -127,7 +127,7 @@ static json_t *do_stat(const struct fgv_admin_scope *scope, const json_t *reques
 }
 
 static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request,
-		      const struct ucred *peer)
+		      const struct fgv_admin_asker *asker)
 {
 	static const char *const keys[] = {"request", "vm", "settings", "weight", "save", NULL};
 	const char *name = json_string_value(json_object_get(request, "vm"));
@@ -141,12 +141,12 @@ static json_t *do_set(const struct fgv_admin_scope *scope, const json_t *request
 		return refuse("\"vm\", the name of a VM, is missing");
 	if (!fgv_vms_find(scope->vms, name))
 		return refuse_vm(name);
-	reply = fgv_admin_set(scope->live, request, peer, why, sizeof(why));
+	reply = fgv_admin_set(scope->live, request, asker->peer, why, sizeof(why));
 	return *why ? refuse("%s", why) : reply;
 }
 
 static json_t *do_reload(const struct fgv_admin_scope *scope, const json_t *request,
-			 const struct ucred *peer)
+			 const struct fgv_admin_asker *asker)
 {
 	static const char *const keys[] = {"request", "end", NULL};
 	json_t *refused = check_keys(request, keys);
@@ -155,12 +155,12 @@ static json_t *do_reload(const struct fgv_admin_scope *scope, const json_t *requ
 
 	if (refused)
 		return refused;
-	reply = fgv_admin_reload(scope->live, request, peer, why, sizeof(why));
+	reply = fgv_admin_reload(scope->live, request, asker->peer, why, sizeof(why));
 	return *why ? refuse("%s", why) : reply;
 }
 
 static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request,
-		      const struct ucred *peer)
+		      const struct fgv_admin_asker *asker)
 {
 	static const char *const keys[] = {"request", "session", NULL};
 	const json_t *value = json_object_get(request, "session");
@@ -176,46 +176,57 @@ static json_t *do_end(const struct fgv_admin_scope *scope, const json_t *request
 		session = fgv_sessions_find(scope->sessions, (uint32_t)number);
 	if (!session)
 		return refuse("there is no session %" JSON_INTEGER_FORMAT, number);
-	fgv_info("session %u: is ended by process %d of user %u", (unsigned)number, (int)peer->pid,
-		 (unsigned)peer->uid);
+	fgv_info("session %u: is ended by process %d of user %u", (unsigned)number,
+		 (int)asker->peer->pid, (unsigned)asker->peer->uid);
 	fgv_session_end(session, "the host's administrator has ended it");
 	return json_pack("{s:I, s:s}", "session", number, "vm",
 			 fgv_session_vm(session)->config->name);
 }
 
 static json_t *do_freeze(const struct fgv_admin_scope *scope, const json_t *request,
-			 const struct ucred *peer)
+			 const struct fgv_admin_asker *asker)
 {
 	char why[WHY_LEN] = "";
 	json_t *reply =
 		fgv_admin_freeze(scope->sessions, scope->vms, request, true, why, sizeof(why));
 
-	(void)peer;
+	(void)asker;
 	return *why ? refuse("%s", why) : reply;
 }
 
 static json_t *do_thaw(const struct fgv_admin_scope *scope, const json_t *request,
-		       const struct ucred *peer)
+		       const struct fgv_admin_asker *asker)
 {
 	char why[WHY_LEN] = "";
 	json_t *reply =
 		fgv_admin_freeze(scope->sessions, scope->vms, request, false, why, sizeof(why));
 
-	(void)peer;
+	(void)asker;
+	return *why ? refuse("%s", why) : reply;
+}
+
+static json_t *do_file(const struct fgv_admin_scope *scope, const json_t *request,
+		       const struct fgv_admin_asker *asker)
+{
+	char why[WHY_LEN] = "";
+	json_t *reply =
+		fgv_admin_file(scope->sessions, scope->vms, request, asker->fd, why, sizeof(why));
+
 	return *why ? refuse("%s", why) : reply;
 }
 
 static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *request,
-			const struct ucred *peer)
+			const struct fgv_admin_asker *asker)
 {
 	static const struct {
 		const char *name;
 		bool is_question;
 		json_t *(*perform)(const struct fgv_admin_scope *, const json_t *,
-				   const struct ucred *);
+				   const struct fgv_admin_asker *);
 	} requests[] = {{"list", true, do_list},      {"stat", true, do_stat},
 			{"set", false, do_set},	      {"end", false, do_end},
 			{"freeze", false, do_freeze}, {"thaw", false, do_thaw},
+			{"save", false, do_file},     {"load", false, do_file},
 			{"reload", false, do_reload}};
 	const char *name = json_string_value(json_object_get(request, "request"));
 
@@ -228,13 +239,13 @@ static json_t *reply_to(const struct fgv_admin_scope *scope, const json_t *reque
 			return refuse("this socket answers questions only; \"%s\" goes to the "
 				      "control socket",
 				      name);
-		return requests[i].perform(scope, request, peer);
+		return requests[i].perform(scope, request, asker);
 	}
 	return refuse("there is no request \"%.32s\"", name);
 }
 
 char *fgv_admin_reply(const struct fgv_admin_scope *scope, const char *request, size_t len,
-		      const struct ucred *peer)
+		      const struct fgv_admin_asker *asker)
 {
 	json_error_t error;
 	json_t *root = json_loadb(request, len, JSON_REJECT_DUPLICATES, &error);
@@ -242,7 +253,7 @@ char *fgv_admin_reply(const struct fgv_admin_scope *scope, const char *request, 
 
 	if (!root)
 		return fgv_admin_refusal("the request is not JSON: %s", error.text);
-	reply = line_of(reply_to(scope, root, peer));
+	reply = line_of(reply_to(scope, root, asker));
 	json_decref(root);
 	return reply;
 }

@@ -10,6 +10,9 @@
  *	{"request": "end", "session": 7}                {"session": 7, "vm": "vm1"}
  *	{"request": "freeze", "session": 7}             {"sessions": [...]}, see freeze.h
  *	{"request": "thaw", "vm": "vm1"}                the same
+ *	{"request": "save", "session": 7}               {"session": 7, ...}, see freeze.h; with a stream
+ *	{"request": "load", "session": 7,               the same
+ *		"token": "..."}
  *
  * "vms", "save" and "end" may be left out: all, and false. Settings are values of the VM's keys in
  * the configuration as they stand there, as strings; "" is the configuration's own. "weight": 3 may
@@ -30,12 +33,18 @@
 #include <sys/socket.h>
 #include "backend/admin/report.h"
 
+/* Who asks; and the descriptor that came with the request, which stays the caller's; -1: none. */
+struct fgv_admin_asker {
+	const struct ucred *peer;
+	int fd;
+};
+
 /*
- * The reply to the @len bytes of @request, which process @peer sent: a line with its newline,
- * for free(). NULL: out of memory.
+ * The reply to the @len bytes of @request, which @asker sent: a line with its newline, for free().
+ * NULL: out of memory.
  */
 char *fgv_admin_reply(const struct fgv_admin_scope *scope, const char *request, size_t len,
-		      const struct ucred *peer);
+		      const struct fgv_admin_asker *asker);
 
 /* The reply that says what is wrong. */
 __attribute__((format(printf, 1, 2))) char *fgv_admin_refusal(const char *format, ...);

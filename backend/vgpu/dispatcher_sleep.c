@@ -31,9 +31,10 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 	struct pollfd fds[] = {
 		{.fd = session->fds[FGV_SETUP_DOORBELL], .events = POLLIN},
 		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLIN | POLLRDHUP},
-		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
+		/* Orders are the first part's. */
+		{.fd = FGV_CONTROL_FD, .events = session->first ? POLLRDHUP : POLLIN | POLLRDHUP},
 		{.fd = completion_fd, .events = POLLIN},
-		[4 ... 3 + FGV_ENGINES] = {.fd = -1},
+		[4 ... 4 + FGV_ENGINES] = {.fd = -1},
 	};
 	struct timespec limit = {
 		.tv_sec = (time_t)(limit_ns / FGV_NS_PER_SEC),
@@ -42,6 +43,7 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 	int ready;
 
 	fgv_engines_bells(session, &fds[4]);
+	fgv_freezer_poll(session, &fds[4 + FGV_ENGINES]);
 	session->waits.slept = true;
 	fgv_account_add(&session->account->parks, 1);
 	ready = ppoll(fds, FGV_ARRAY_LEN(fds), limit_ns == UINT64_MAX ? NULL : &limit, NULL);
@@ -49,8 +51,10 @@ static int sleep_on(struct fgv_session *session, int completion_fd, uint64_t lim
 		return errno == EINTR ? 0 : -errno;
 	if (fds[0].revents)
 		fgv_account_add(&session->account->doorbells_received, 1);
-	if (fds[2].revents)
+	if (fds[2].revents & ~POLLIN)
 		__atomic_store_n(&session->is_over, 1, __ATOMIC_RELAXED);
+	else if (fds[2].revents)
+		fgv_freezer_take_order(session);
 	if (fds[1].revents)
 		return fgv_control_read(session);
 	return 0;

@@ -4,8 +4,7 @@
 #include "backend/vgpu/freezer.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include "backend/vgpu/session.h"
+#include "backend/vgpu/freezer_priv.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -15,19 +14,6 @@
 /* A GPU without room for what comes in is asked again after this time. */
 #define RETRY_NS (5 * FGV_NS_PER_MS)
 
-static bool is_mine(const struct fgv_session *session, const uint64_t *bits)
-{
-	return __atomic_load_n(bits, __ATOMIC_SEQ_CST) >> session->setup.account & 1;
-}
-
-/* By the administrator, or since others have their turn. */
-static bool is_wanted(const struct fgv_session *session)
-{
-	const struct fgv_allowance *allowance = session->allowance;
-
-	return is_mine(session, &allowance->frozen) || is_mine(session, &allowance->out);
-}
-
 /* --- Over-commitment ------------------------------------------------------------- */
 
 bool fgv_freezer_may_wait(const struct fgv_session *session)
@@ -35,7 +21,7 @@ bool fgv_freezer_may_wait(const struct fgv_session *session)
 	const struct fgv_allowance *allowance = session->allowance;
 
 	return __atomic_load_n(&allowance->paged, __ATOMIC_RELAXED) &&
-	       !is_mine(session, &allowance->alone);
+	       !fgv_freezer_is_mine(session, &allowance->alone);
 }
 
 void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks)
@@ -94,7 +80,7 @@ bool fgv_freezer_lets_in(const struct fgv_session *session)
 	if (!fgv_pieces_are_used(&session->pieces))
 		return true;
 	return freezer->state == FGV_FREEZER_RUNNING &&
-	       (freezer->has_failed || !is_wanted(session));
+	       (freezer->has_failed || !fgv_freezer_is_wanted(session));
 }
 
 bool fgv_freezer_has_news(const struct fgv_session *session)
@@ -105,12 +91,14 @@ bool fgv_freezer_has_news(const struct fgv_session *session)
 		return false;
 	switch (freezer->state) {
 	case FGV_FREEZER_RUNNING:
-		return is_wanted(session) != freezer->has_failed;
+		return fgv_freezer_is_wanted(session) != freezer->has_failed;
 	case FGV_FREEZER_FROZEN:
-		return (!is_wanted(session) && !freezer->retry_ns) ||
+		return (!fgv_freezer_is_wanted(session) && !freezer->retry_ns) ||
 		       (!asks(session) && has_work(session));
 	case FGV_FREEZER_SHORT:
-		return is_wanted(session);
+		return fgv_freezer_is_wanted(session);
+	case FGV_FREEZER_SAVING:
+		return !fgv_freezer_is_wanted(session);
 	default:
 		return false;
 	}
@@ -122,6 +110,9 @@ uint64_t fgv_freezer_limit_ns(const struct fgv_session *session)
 
 	switch (freezer->state) {
 	case FGV_FREEZER_RUNNING:
+	case FGV_FREEZER_SAVING:
+	case FGV_FREEZER_SAVED:
+	case FGV_FREEZER_LOADING:
 		return UINT64_MAX;
 	case FGV_FREEZER_FROZEN:
 		return freezer->retry_ns ? RETRY_NS : UINT64_MAX;
@@ -131,11 +122,6 @@ uint64_t fgv_freezer_limit_ns(const struct fgv_session *session)
 	default:
 		return LOOK_NS;
 	}
-}
-
-static void say(struct fgv_session *session, enum fgv_frozen frozen)
-{
-	__atomic_store_n(&session->account->frozen, frozen, __ATOMIC_RELEASE);
 }
 
 /* --- What stays ------------------------------------------------------------------ */
@@ -164,32 +150,7 @@ static void say_what_stays(struct fgv_session *session)
 				 __ATOMIC_RELAXED);
 }
 
-/* --- The host's memory ----------------------------------------------------------- */
-
-static bool make_store(struct fgv_freezer *freezer, size_t bytes)
-{
-	void *memory;
-
-	if (!bytes)
-		return true;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return false;
-	madvise(memory, bytes, MADV_HUGEPAGE);
-	madvise(memory, bytes, MADV_DONTDUMP);
-	freezer->store = memory;
-	freezer->store_bytes = bytes;
-	return true;
-}
-
-/* The kernel clears its pages before anybody else gets them. */
-static void drop_store(struct fgv_freezer *freezer)
-{
-	if (freezer->store)
-		munmap(freezer->store, freezer->store_bytes);
-	freezer->store = NULL;
-	freezer->store_bytes = 0;
-}
+/* --- What it needs -------------------------------------------------------------- */
 
 static void drop_haul(struct fgv_freezer *freezer)
 {
@@ -210,7 +171,8 @@ void fgv_freezer_fini(struct fgv_session *session)
 {
 	drop_haul(&session->freezer);
 	drop_fence(session);
-	drop_store(&session->freezer);
+	fgv_freezer_stop_file(session);
+	fgv_store_drop(&session->freezer.store);
 }
 
 /* --- What is moved next ---------------------------------------------------------- */
@@ -260,7 +222,7 @@ static CUresult next_part(void *arg, struct fgv_haul_part *part)
 	}
 	*part = (struct fgv_haul_part){
 		.address = address + freezer->at_bytes,
-		.bytes = freezer->store + freezer->at_store + freezer->at_bytes,
+		.bytes = freezer->store.bytes + freezer->at_store + freezer->at_bytes,
 		.len = fgv_min_u64(bytes - freezer->at_bytes, FGV_HAUL_SLOT_BYTES),
 	};
 	freezer->at_bytes += part->len;
@@ -272,19 +234,13 @@ static CUresult next_part(void *arg, struct fgv_haul_part *part)
 
 /* --- States ---------------------------------------------------------------------- */
 
-static int go_to(struct fgv_session *session, enum fgv_freezer_state state)
-{
-	session->freezer.state = state;
-	return 1;
-}
-
 /* All is on the GPU, and requests are taken again. */
 static int run_on(struct fgv_session *session, enum fgv_frozen frozen)
 {
 	fgv_freezer_fini(session);
 	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
-	say(session, frozen);
-	return go_to(session, FGV_FREEZER_RUNNING);
+	fgv_freezer_say(session, frozen);
+	return fgv_freezer_go_to(session, FGV_FREEZER_RUNNING);
 }
 
 /* Moving has failed: of the host's memory there is not enough, or the GPU has had a fault. */
@@ -299,15 +255,15 @@ static int begin_draining(struct fgv_session *session)
 {
 	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 	fgv_batch_flush(session);
-	say(session, FGV_FROZEN_GOING);
-	return go_to(session, FGV_FREEZER_DRAINING);
+	fgv_freezer_say(session, FGV_FROZEN_GOING);
+	return fgv_freezer_go_to(session, FGV_FREEZER_DRAINING);
 }
 
 static int run(struct fgv_session *session)
 {
-	if (!is_wanted(session)) {
+	if (!fgv_freezer_is_wanted(session)) {
 		if (session->freezer.has_failed)
-			say(session, FGV_FROZEN_NOT);
+			fgv_freezer_say(session, FGV_FROZEN_NOT);
 		session->freezer.has_failed = false;
 		return 0;
 	}
@@ -338,16 +294,16 @@ static int begin_out(struct fgv_session *session)
 {
 	struct fgv_freezer *freezer = &session->freezer;
 
-	if (!make_store(freezer, fgv_pieces_bytes(&session->pieces, FGV_PIECE_IN)) ||
+	if (!fgv_store_make(&freezer->store, fgv_pieces_bytes(&session->pieces, FGV_PIECE_IN)) ||
 	    fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_OUT) != CUDA_SUCCESS)
 		return fail(session, "the host's memory is short (key process_memory)");
 	begin_cursor(session);
-	return go_to(session, FGV_FREEZER_OUT);
+	return fgv_freezer_go_to(session, FGV_FREEZER_OUT);
 }
 
 static int drain(struct fgv_session *session)
 {
-	if (!is_wanted(session))
+	if (!fgv_freezer_is_wanted(session))
 		return run_on(session, FGV_FROZEN_NOT);
 	if (fgv_engines_have_work(session) || session->waits.on_gpu || session->loans.count ||
 	    !has_passed(session))
@@ -360,8 +316,8 @@ static int drain(struct fgv_session *session)
 static bool may_move(struct fgv_session *session)
 {
 	struct fgv_gate *gate = &session->gate;
-	bool may = fgv_grant_state(gate->word) == FGV_GRANT_BUSY && gate->room_ns &&
-		   !gate->is_filling;
+	bool may =
+		fgv_grant_state(gate->word) == FGV_GRANT_BUSY && gate->room_ns && !gate->is_filling;
 
 	gate->blocked = true;
 	if (may)
@@ -389,7 +345,7 @@ static int begin_leaving(struct fgv_session *session)
 {
 	drop_haul(&session->freezer);
 	fgv_pieces_retire(&session->pieces);
-	return go_to(session, FGV_FREEZER_LEAVING);
+	return fgv_freezer_go_to(session, FGV_FREEZER_LEAVING);
 }
 
 static int move_out(struct fgv_session *session)
@@ -397,7 +353,7 @@ static int move_out(struct fgv_session *session)
 	unsigned moved;
 	CUresult status;
 
-	if (!is_wanted(session))
+	if (!fgv_freezer_is_wanted(session))
 		return fgv_haul_settle(session->freezer.haul) ? run_on(session, FGV_FROZEN_NOT) : 0;
 	status = move(session, &moved);
 	if (status == CUDA_SUCCESS)
@@ -415,8 +371,8 @@ static int leave(struct fgv_session *session)
 		return 0;
 	fgv_pieces_unbind(&session->pieces);
 	say_what_stays(session);
-	say(session, FGV_FROZEN);
-	return go_to(session, FGV_FREEZER_FROZEN);
+	fgv_freezer_say(session, FGV_FROZEN);
+	return fgv_freezer_go_to(session, FGV_FREEZER_FROZEN);
 }
 
 static int thaw(struct fgv_session *session)
@@ -426,18 +382,18 @@ static int thaw(struct fgv_session *session)
 
 	if (!asks(session) && has_work(session))
 		fgv_freezer_ask(session, FGV_ASKS_TURN);
-	if (is_wanted(session))
+	if (fgv_freezer_is_wanted(session))
 		freezer->retry_ns = 0;
-	if (is_wanted(session) || now_ns < freezer->retry_ns)
+	if (fgv_freezer_is_wanted(session) || now_ns < freezer->retry_ns)
 		return 0;
 	freezer->retry_ns = 0;
 	if (fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_IN) != CUDA_SUCCESS) {
 		freezer->retry_ns = now_ns + RETRY_NS;
 		return 0;
 	}
-	say(session, FGV_FROZEN_COMING);
+	fgv_freezer_say(session, FGV_FROZEN_COMING);
 	begin_cursor(session);
-	return go_to(session, FGV_FREEZER_COMING);
+	return fgv_freezer_go_to(session, FGV_FREEZER_COMING);
 }
 
 /* The fault of a GPU reaches the program with its next call. */
@@ -454,7 +410,7 @@ static int move_in(struct fgv_session *session)
 	unsigned moved;
 	CUresult status;
 
-	if (is_wanted(session)) {
+	if (fgv_freezer_is_wanted(session)) {
 		fgv_freezer_ask(session, FGV_ASKS_NOTHING);
 		return fgv_haul_settle(freezer->haul) ? begin_leaving(session) : 0;
 	}
@@ -478,7 +434,7 @@ static int find_room(struct fgv_session *session)
 	struct fgv_freezer *freezer = &session->freezer;
 	CUresult status;
 
-	if (is_wanted(session)) {
+	if (fgv_freezer_is_wanted(session)) {
 		freezer->retry_ns = 0;
 		return begin_draining(session);
 	}
@@ -513,6 +469,12 @@ int fgv_freezer_turn(struct fgv_session *session)
 		return move_in(session);
 	case FGV_FREEZER_SHORT:
 		return find_room(session);
+	case FGV_FREEZER_SAVING:
+		return fgv_freezer_save(session);
+	case FGV_FREEZER_LOADING:
+		return fgv_freezer_load(session);
+	case FGV_FREEZER_SAVED:
+		break;
 	}
 	return 0;
 }

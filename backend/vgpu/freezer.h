@@ -12,6 +12,13 @@
  * What is wanted may change at any time. DRAINING and OUT then go back to RUNNING, as all is still
  * on the GPU; COMING goes to LEAVING, as the host still has all.
  *
+ * What is FROZEN may go on into a file and come back from there, when the daemon orders it:
+ *
+ *	FROZEN -> SAVING -> SAVED -> LOADING -> FROZEN
+ *
+ * SAVING goes back to FROZEN, and LOADING to SAVED, where the other end stops; SAVING also when it
+ *is not wanted any more. What is SAVED stays so until it has been loaded.
+ *
  * Moving takes the GPU's time in turns as work does: it goes on while the session has the grant.
  *
  * Threads: the dispatcher's.
@@ -22,6 +29,7 @@
 #include "backend/shared.h"
 #include "backend/vgpu/haul.h"
 #include "backend/vgpu/pieces.h"
+#include "backend/vgpu/store.h"
 
 struct fgv_session;
 
@@ -33,6 +41,9 @@ enum fgv_freezer_state {
 	FGV_FREEZER_FROZEN,
 	FGV_FREEZER_COMING,
 	FGV_FREEZER_SHORT,
+	FGV_FREEZER_SAVING,
+	FGV_FREEZER_SAVED,
+	FGV_FREEZER_LOADING,
 };
 
 struct fgv_freezer {
@@ -40,8 +51,8 @@ struct fgv_freezer {
 	bool has_failed; /* it can't be frozen; until it is not wanted any more */
 	struct fgv_haul *haul;
 	struct fgv_gpu_fence *fence;
-	uint8_t *store; /* what is not empty, in the order of addresses; NULL: nothing */
-	size_t store_bytes;
+	struct fgv_store store;		     /* what is not empty, in the order of addresses */
+	uint8_t token[FGV_TOKEN_BYTES];	     /* of the file that it went into last */
 	struct fgv_pieces_cursor at;	     /* of what is moved next */
 	uint64_t at_bytes;		     /* of the piece, those before */
 	size_t at_store;		     /* the piece's beginning */
@@ -65,13 +76,19 @@ CUresult fgv_freezer_touch(struct fgv_session *session, uint64_t address, uint64
 /* Whether others may make room for what the GPU has none for. */
 bool fgv_freezer_may_wait(const struct fgv_session *session);
 /*
- * What the session waits for; on a GPU that is not over-committed nobody looks. FGV_ASKS_ROOM: after
- * each try that found none.
+ * What the session waits for; on a GPU that is not over-committed nobody looks. FGV_ASKS_ROOM:
+ * after each try that found none.
  */
 void fgv_freezer_ask(struct fgv_session *session, enum fgv_asks asks);
 
 /* While requests are not taken: whether it wants to be told of the first that comes. */
 bool fgv_freezer_listens(const struct fgv_session *session);
+
+/* The daemon has sent an order (struct fgv_order), or has gone: then the session is over. */
+void fgv_freezer_take_order(struct fgv_session *session);
+
+/* What there is to be waited for beside; its fd is -1 where there is nothing. */
+void fgv_freezer_poll(const struct fgv_session *session, struct pollfd *poll);
 
 /* Once in each turn of the loop, before fgv_engines_turn(): how much has changed. */
 int fgv_freezer_turn(struct fgv_session *session);

@@ -46,7 +46,7 @@ static void *watch(void *arg)
 	struct fgv_session *session = arg;
 	struct pollfd fds[] = {
 		{.fd = session->fds[FGV_SETUP_CONNECTION], .events = POLLRDHUP},
-		{.fd = FGV_CONTROL_FD, .events = POLLIN | POLLRDHUP},
+		{.fd = FGV_CONTROL_FD, .events = POLLRDHUP},
 	};
 
 	join_group(session);

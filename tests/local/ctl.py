@@ -82,6 +82,10 @@ def usage():
             (("list", "--save"), "--save is for set"), (("set", "vm1", "weight=1", "--end"), "--end is for reload"),
             (("set", "vm1", "limit=1%", "limit=2%"), "set already"),
             (("--socket", "x", "--config", "y", "list"), "not both"),
+            (("thaw", "vm1", "--to", "x"), "--to is for freeze"),
+            (("freeze", "vm1", "--from", "x"), "--from is for thaw"),
+            (("freeze", "vm1", "--key-file", "x"), "--key-file is for"),
+            (("freeze", "--to", "x"), "takes a VM"),
             (("--nosuch",), "unrecognized option")):
         expect_refused(run(*arguments), 2, text)
     for option in "--help", "--version":

@@ -2,15 +2,10 @@
 import os
 import pathlib
 import random
-import subprocess
 
-from harness import BUILD, backend, expect, expect_verified, finish, kill, main
+from counting import MIB, MOVABLE, SIZES, ask, counting, ctl, end, resident, session
+from harness import backend, expect, expect_verified, finish, kill, main
 
-MIB = 1 << 20
-FAIRGVCTL = BUILD / "tools/fairgvctl"
-FREEZE = "tests/local/freeze"
-SIZES = (24 * MIB, 3 * MIB, 1000, 100)
-MOVABLE = "movable = true; memory = \"512M\";"
 TOGGLES = int(os.environ.get("FAIRGV_TEST_TOGGLES", "20"))
 # What uses memory in every way that there is.
 PROGRAMS = os.environ.get(
@@ -28,41 +23,12 @@ def programs_compute():
         daemon.expect_at_rest()
 
 
-def ctl(daemon, *arguments, fails=False):
-    done = subprocess.run([FAIRGVCTL, "--socket", f"{daemon.socket}.control", *arguments],
-                          capture_output=True, text=True, check=False)
-    expect((done.returncode != 0) == fails, f"fairgvctl {arguments}: {done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-def session(daemon, vm="vm1"):
-    (found,) = [each for each in daemon.report()["vms"] if each["name"] == vm]
-    (only,) = found["sessions"]
-    return only
-
-
-def resident(daemon):
-    return session(daemon)["gpus"][0]["resident_bytes"]
-
-
 def soft_bytes(daemon):
     """What the soft GPU has of the machine's memory for pieces, as the kernel says."""
     folder = pathlib.Path(f"/proc/{session(daemon)['vgpu_pid']}/fd")
     files = [each for each in folder.iterdir() if "memfd:softgpu" in os.readlink(each)]
     expect(files, "the soft GPU has no file")
     return sum(os.stat(each).st_blocks * 512 for each in files)
-
-
-def counting(daemon, vm="vm1"):
-    program = daemon.start(vm, FREEZE, *SIZES, stdin=subprocess.PIPE)
-    line = program.stdout.readline()
-    expect(line == "ready\n", f"the program does not count: {line!r}")
-    return program
-
-
-def ask(program, rounds):
-    program.stdin.write(f"{rounds}\n")
-    program.stdin.flush()
 
 
 def frozen_daemon(**vms):
@@ -84,16 +50,12 @@ def leaves_the_gpu():
         expect("frozen" in ctl(daemon, "list"), "list does not say so")
         ask(program, 3)
         other = counting(daemon, "vm2")
-        other.stdin.close()
-        other.stdin = None
-        expect_verified(other, "beside a frozen program")
+        end(other, "beside a frozen program")
         said = ctl(daemon, "thaw", str(session(daemon)["number"]))
         expect("running" in said, f"thaw says {said}")
         expect(program.stdout.readline() == "rounds 4\n", "not all rounds")
         expect(resident(daemon) == before, f"back on the GPU: {resident(daemon)} of {before}")
-        program.stdin.close()
-        program.stdin = None
-        expect_verified(program, "a program that was frozen")
+        end(program, "a program that was frozen")
         daemon.expect_at_rest()
 
 
@@ -105,9 +67,7 @@ def at_any_time():
             ask(program, dice.randrange(5))
             ctl(daemon, "freeze", "vm1")
             ctl(daemon, "thaw", "vm1")
-        program.stdin.close()
-        program.stdin = None
-        expect_verified(program, f"frozen {TOGGLES} times")
+        end(program, f"frozen {TOGGLES} times")
         daemon.expect_at_rest()
 
 
@@ -120,9 +80,7 @@ def is_refused():
         expect("no session" in ctl(daemon, "thaw", "77", fails=True), "there is none")
         ctl(daemon, "thaw", "vm1")
         for each in (program, other):
-            each.stdin.close()
-            each.stdin = None
-            expect_verified(each, "a program that could not be frozen")
+            end(each, "a program that could not be frozen")
         daemon.expect_at_rest()
 
 
