@@ -93,8 +93,7 @@ static bool next(const struct fgv_sessions *sessions, unsigned device, struct pl
 static bool has_arrived(const struct place *at)
 {
 	if (at->part->paging.is_out)
-		return at->account.frozen == FGV_FROZEN ||
-		       at->account.frozen == FGV_FROZEN_SAVED ||
+		return at->account.frozen == FGV_FROZEN || at->account.frozen == FGV_FROZEN_SAVED ||
 		       at->account.frozen == FGV_FROZEN_FAILED;
 	return at->account.frozen == FGV_FROZEN_NOT;
 }
@@ -116,6 +115,24 @@ static void look(struct place *at, uint64_t now_ns)
 		paging->in_ns = 0;
 	else if (!paging->in_ns)
 		paging->in_ns = now_ns;
+}
+
+/* Whether it has something to do for which it lacks the memory that others have. */
+static bool lacks(const struct place *at)
+{
+	const struct fgv_paging *paging = &at->part->paging;
+
+	return paging->asks_ns &&
+	       (paging->is_out || at->account.asks == FGV_ASKS_ROOM || !paging->in_ns);
+}
+
+/* What it could have used of the GPU meanwhile is not lost to its VM. */
+static void claim(const struct place *at, bool claims)
+{
+	if (at->part->paging.claims == claims)
+		return;
+	at->part->paging.claims = claims;
+	fgv_gpusched_session_claim(at->part->sched, claims);
 }
 
 /* --- Telling --------------------------------------------------------------------- */
@@ -209,10 +226,7 @@ static bool goes_before(const struct gpu *gpu, const struct place *a, const stru
 
 static bool is_served(const struct place *at)
 {
-	const struct fgv_paging *paging = &at->part->paging;
-	bool lacks = paging->is_out || at->account.asks == FGV_ASKS_ROOM || !paging->in_ns;
-
-	return paging->asks_ns && lacks && !paging->is_alone && !at->session->is_frozen;
+	return lacks(at) && !at->part->paging.is_alone && !at->session->is_frozen;
 }
 
 /* What moving takes, which sessions ask, and which are on their way. */
@@ -226,6 +240,7 @@ static void survey(struct gpu *gpu)
 		struct fgv_paging *paging = &at.part->paging;
 
 		look(&at, gpu->now_ns);
+		claim(&at, lacks(&at) && !at.session->is_frozen);
 		gpu->least_weight = fgv_min_u64(gpu->least_weight, weight_of(&at));
 		longest_ns = fgv_max_u64(longest_ns, paging->out_ns);
 		if (paging->is_out && !has_arrived(&at))
@@ -363,6 +378,7 @@ static void end_paging(struct fgv_sessions *sessions)
 
 		while (next(sessions, device, &at)) {
 			fgv_session_page(at.session);
+			claim(&at, false);
 			if (at.part->paging.is_out)
 				tell(&at, false, fgv_now_ns());
 		}

@@ -17,6 +17,7 @@
 struct fgv_paging {
 	bool is_out;	    /* its memory was told to be out */
 	bool is_alone;	    /* nobody is left that could make room for it */
+	bool claims;	    /* its part of the GPU's time, although it can't ask for it */
 	uint64_t told_ns;   /* when it was told to be out, or in */
 	uint64_t in_ns;	    /* since when all of it is in; 0: it is not */
 	uint64_t asks_ns;   /* since when it asks for something; 0: it does not */

@@ -156,6 +156,14 @@ struct fgv_policy {
 	void (*sleep)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
 
 	/*
+	 * From now on, or no more, vgpu claims its part of the GPU also while it is idle: it has work
+	 * that it can't ask for, since others have the memory that it needs. Left out: an idle vGPU
+	 * claims nothing.
+	 */
+	void (*claim)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool claims,
+		      uint64_t now_ns);
+
+	/*
 	 * A grant is free and somebody waits: which active vGPU with waiting > 0 gets it? The
 	 * answer is granted, now. NULL leaves the grant free until the next event or tick, or
 	 * until ready_ns; the watchdog notices a vGPU that waits beside an idle GPU. Left out:

@@ -6,6 +6,11 @@
  * A vGPU that was idle and is next does not wait for the end of the holder's slice, but until
  * the holder's tag has passed its own: so bursts of work and the turns between them are as long
  * as the weights say (docs/design/0030-bursts.md).
+ *
+ * A vGPU that is idle only because others have the memory that it needs gets later what it would
+ * have had meanwhile (docs/design/0028-movable.md): of what it uses then it is charged a part,
+ * until it has caught up. So it comes more often, but never for so long that others would stand
+ * still.
  */
 #include "scheduler/policy.h"
 
@@ -37,6 +42,12 @@
  */
 #define AHEAD_NS (2 * FGV_NS_PER_MS)
 
+/* One that catches up is charged for one of so many parts of what it uses. */
+#define CLAIM_PARTS 4
+
+/* What it may have to catch up at most: as much as some turns at the memory may bring. */
+#define CLAIM_NS_MAX (10 * FGV_NS_PER_SEC)
+
 /* A vGPU's own memory. */
 struct fair_own {
 	struct fgv_sfq_node node; /* first */
@@ -46,6 +57,8 @@ struct fair_own {
 	uint32_t owed_ns;    /* and how much it was behind the others then, in its GPU time */
 	bool has_run;	     /* has had a turn */
 	bool is_back;	     /* has had one, was idle, and has not had another since */
+	bool claims;
+	uint64_t claim_ns; /* what it has to catch up, in its GPU time */
 };
 
 struct fair {
@@ -118,12 +131,63 @@ static uint64_t owed_tag(const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 	return (own->owed_ns - fgv_min_u64(own->owed_ns, now_ns - own->slept_ns)) / vgpu->weight;
 }
 
+/* What it has not caught up fades likewise. */
+static void fade_claim(struct fair_own *own, uint64_t now_ns)
+{
+	own->claim_ns -= fgv_min_u64(own->claim_ns, now_ns - own->slept_ns);
+}
+
+/* From here on it claims what those get that are active. */
+static void begin_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_sfq *q = queue_of(gpu);
+	struct fair_own *own = own_of(vgpu);
+
+	fade_claim(own, now_ns);
+	fgv_sfq_activate_owed(q, &own->node, owed_tag(vgpu, now_ns), now_ns);
+	fgv_sfq_deactivate(q, &own->node, now_ns);
+	own->owed_ns = 0;
+	own->slept_ns = now_ns;
+}
+
+/* That far the others have come meanwhile. It begins with them, and has the rest to catch up. */
+static void end_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+{
+	struct fgv_sfq *q = queue_of(gpu);
+	struct fair_own *own = own_of(vgpu);
+	uint64_t behind = fgv_min_u64(fgv_sfq_owed(q, &own->node), CLAIM_NS_MAX);
+
+	own->claim_ns = fgv_min_u64(own->claim_ns + behind * vgpu->weight, CLAIM_NS_MAX);
+	fgv_sfq_activate(q, &own->node, now_ns);
+	own->slept_ns = now_ns;
+}
+
+static void fair_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool claims,
+		       uint64_t now_ns)
+{
+	struct fair_own *own = own_of(vgpu);
+	bool is_idle = !own->node.active;
+
+	own->claims = claims;
+	if (is_idle && claims)
+		begin_claim(gpu, vgpu, now_ns);
+	else if (is_idle) {
+		end_claim(gpu, vgpu, now_ns);
+		fgv_sfq_deactivate(queue_of(gpu), &own->node, now_ns);
+	}
+}
+
 static void fair_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	struct fair_own *own = own_of(vgpu);
 
 	set_back(gpu, vgpu, own->has_run);
 	own->granted_ns = own->charged_ns = now_ns; /* it may hold a grant */
+	if (own->claims) {
+		end_claim(gpu, vgpu, now_ns);
+		return;
+	}
+	fade_claim(own, now_ns);
 	fgv_sfq_activate_owed(queue_of(gpu), &own->node, owed_tag(vgpu, now_ns), now_ns);
 }
 
@@ -145,6 +209,9 @@ static void fair_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 		note_pause(fair_of(gpu), vgpu, now_ns);
 	fgv_sfq_deactivate(queue_of(gpu), &own->node, now_ns);
 	own->slept_ns = now_ns;
+	own->owed_ns = 0;
+	if (own->claims)
+		return; /* all that it is behind counts when it wakes */
 	own->owed_ns = (uint32_t)fgv_min_u64(
 		most_ns,
 		fgv_min_u64(most_ns, fgv_sfq_owed(queue_of(gpu), &own->node)) * vgpu->weight);
@@ -244,8 +311,12 @@ static void fair_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 static void fair_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t used_ns,
 			uint64_t now_ns)
 {
-	own_of(vgpu)->charged_ns = now_ns;
-	fgv_sfq_charge(queue_of(gpu), node_of(vgpu), used_ns);
+	struct fair_own *own = own_of(vgpu);
+	uint64_t waived_ns = fgv_min_u64(own->claim_ns, used_ns - used_ns / CLAIM_PARTS);
+
+	own->charged_ns = now_ns;
+	own->claim_ns -= waived_ns;
+	fgv_sfq_charge(queue_of(gpu), &own->node, used_ns - waived_ns);
 }
 
 static void fair_set_weight(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old)
@@ -273,6 +344,7 @@ const struct fgv_policy fgv_policy_fair = {
 	.detach = fair_detach,
 	.wake = fair_wake,
 	.sleep = fair_sleep,
+	.claim = fair_claim,
 	.pick = fair_pick,
 	.next = fair_next,
 	.grant = fair_grant,

@@ -109,6 +109,8 @@ static int policy_attach(struct fgv_sched *sched, struct fgv_sched_vgpu *vgpu)
 	memset(vgpu->pub.own, 0, sizeof(vgpu->pub.own));
 	if (policy->attach != NULL)
 		err = policy->attach(&sched->gpu, &vgpu->pub, sched->now_ns);
+	if (err == 0 && vgpu->claims != 0 && policy->claim != NULL)
+		policy->claim(&sched->gpu, &vgpu->pub, true, sched->now_ns);
 	if (err == 0 && vgpu_active(vgpu))
 		fgv_sched_wake(vgpu);
 	return err;
@@ -398,7 +400,7 @@ int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_v
 			   uint64_t now_ns)
 {
 	uint64_t id = session->node.id;
-	bool waits = session->state == SESSION_WAITING;
+	bool waits = session->state == SESSION_WAITING, claims = session->claims;
 
 	if (session->state == SESSION_HOLDING) {
 		fgv_sched_end_within(session, sched_advance(to->sched, now_ns));
@@ -407,11 +409,13 @@ int fgv_sched_move_session(struct fgv_sched_session *session, struct fgv_sched_v
 	if (fgv_sfq_room_grow(&to->room, to->sessions.nodes + 1) != 0)
 		return -ENOMEM;
 	fgv_sched_withdraw(session, now_ns);
+	fgv_sched_claim(session, false, now_ns);
 	LIST_REMOVE(session, vgpu_link);
 	fgv_sfq_node_fini(&session->vgpu->sessions, &session->node);
 	session->vgpu = to;
 	fgv_sfq_node_init(&to->sessions, &session->node, id, 1);
 	LIST_INSERT_HEAD(&to->all, session, vgpu_link);
+	fgv_sched_claim(session, claims, now_ns);
 	if (waits)
 		fgv_sched_request(session, now_ns);
 	return 0;
@@ -424,6 +428,7 @@ void fgv_sched_detach_session(struct fgv_sched_session *session, uint64_t used_n
 	if (session->state == SESSION_HOLDING)
 		fgv_sched_release(session, used_ns, false, now_ns);
 	fgv_sched_withdraw(session, now_ns);
+	fgv_sched_claim(session, false, now_ns);
 	if (sched->told_awake == session)
 		sched->told_awake = NULL;
 	LIST_REMOVE(session, vgpu_link);

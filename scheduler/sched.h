@@ -121,6 +121,12 @@ struct fgv_sched_vgpu *fgv_sched_session_vgpu(const struct fgv_sched_session *se
 /* The session has work and asks for a grant. Nothing happens unless it is idle. */
 void fgv_sched_request(struct fgv_sched_session *session, uint64_t now_ns);
 
+/*
+ * From now on, or no more, the session has work that it can't ask for, as others have the memory that
+ * it needs: its vGPU is idle, but claims its part.
+ */
+void fgv_sched_claim(struct fgv_sched_session *session, bool claims, uint64_t now_ns);
+
 /* The session asks no more. Nothing happens unless it is waiting. */
 void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns);
 

@@ -107,6 +107,21 @@ void fgv_sched_withdraw(struct fgv_sched_session *session, uint64_t now_ns)
 	become_idle(session, now_ns);
 }
 
+void fgv_sched_claim(struct fgv_sched_session *session, bool claims, uint64_t now_ns)
+{
+	struct fgv_sched_vgpu *vgpu = session->vgpu;
+	struct fgv_sched *sched = vgpu->sched;
+	bool claimed = vgpu->claims != 0;
+
+	now_ns = fgv_sched_enter(sched, now_ns);
+	if (session->claims == claims)
+		return;
+	session->claims = claims;
+	vgpu->claims = claims ? vgpu->claims + 1 : vgpu->claims - 1;
+	if (claimed != (vgpu->claims != 0) && sched->policy->claim != NULL)
+		sched->policy->claim(&sched->gpu, &vgpu->pub, claims, now_ns);
+}
+
 /* --- Charging -------------------------------------------------------------- */
 
 /* Judges over a window of granted time: while offline a guest cannot make calls. */

@@ -46,6 +46,7 @@ struct fgv_sched_session {
 	bool revoke;	/* holding: the policy wants it back */
 	bool told_zero; /* and has said so */
 	bool is_bounded; /* it ends although nobody else may wait */
+	bool claims;
 
 	struct fgv_sched_stats stats;
 	struct fgv_recent recent;
@@ -67,6 +68,7 @@ struct fgv_sched_vgpu {
 	struct fgv_sfq sessions; /* those not idle are active */
 	struct fgv_sfq_room room;
 	void *owner;
+	uint32_t claims; /* sessions that do */
 	LIST_HEAD(, fgv_sched_session) all;
 	LIST_ENTRY(fgv_sched_vgpu) link;
 	struct fgv_sched_stats gone; /* of sessions that were detached; likewise */

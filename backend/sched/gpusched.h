@@ -133,6 +133,9 @@ void fgv_gpusched_stats_add(struct fgv_gpusched_stats *sum, const struct fgv_gpu
 /* Has its process look at what it shares with the daemon, if it sleeps. */
 void fgv_gpusched_session_wake(struct fgv_gpusched_session *session);
 
+/* As fgv_sched_claim(). */
+void fgv_gpusched_session_claim(struct fgv_gpusched_session *session, bool claims);
+
 /*
  * The session's process has ended, or never began, but has not been reaped: its id is still
  * its own. If it held the grant that is charged and goes on to the next. *@last: its use;

@@ -155,6 +155,8 @@ void fgv_gpusched_advise(const struct fgv_gpusched_session *session);
 
 /* Charges what the holder has used so far. */
 void fgv_gpusched_charge(struct fgv_gpusched_session *session);
+/* The same for all that hold without limit: the virtual time is up to date then. */
+void fgv_gpusched_settle_unlimited(struct fgv_gpusched *gpusched);
 
 /* Takes @session, whose process is gone, out of all; a grant that it held is charged. */
 void fgv_gpusched_leave(struct fgv_gpusched_session *session);

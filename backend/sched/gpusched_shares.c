@@ -32,6 +32,16 @@ void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 }
 
+void fgv_gpusched_session_claim(struct fgv_gpusched_session *session, bool claims)
+{
+	struct fgv_gpusched *gpusched = session->vgpu->gpusched;
+
+	pthread_mutex_lock(&gpusched->lock);
+	fgv_gpusched_settle_unlimited(gpusched);
+	fgv_sched_claim(session->sched, claims, fgv_now_ns());
+	pthread_mutex_unlock(&gpusched->lock);
+}
+
 int fgv_gpusched_set_units(struct fgv_gpusched_vgpu *vgpu, uint32_t units, uint32_t limit)
 {
 	int ret;

@@ -123,7 +123,7 @@ static bool anybody_waits(const struct fgv_gpusched *gpusched)
 }
 
 /* A newcomer starts at the virtual time, which must not be older than now. */
-static void settle_unlimited(struct fgv_gpusched *gpusched)
+void fgv_gpusched_settle_unlimited(struct fgv_gpusched *gpusched)
 {
 	struct fgv_gpusched_session *holder, *after;
 
@@ -208,7 +208,7 @@ void fgv_gpusched_look(struct fgv_gpusched_session *session)
 	} else if (fgv_grant_state(fgv_grant_load(session->grant)) != FGV_GRANT_NONE) {
 		fgv_gpusched_condemn(session, "it took a grant that it was not given");
 	} else if (session->state == SESSION_IDLE && wants(session)) {
-		settle_unlimited(session->vgpu->gpusched);
+		fgv_gpusched_settle_unlimited(session->vgpu->gpusched);
 		fgv_gpusched_advise(session);
 		fgv_sched_request(session->sched, fgv_now_ns());
 		session->state = SESSION_WAITING;
