@@ -34,8 +34,9 @@ struct move {
 	struct fgv_memory_file *file;
 	struct fgv_memory_file_of of;
 	json_int_t session;
-	int fd;	    /* of the file */
-	int stream; /* -1: none */
+	int fd;		    /* of the file */
+	int stream;	    /* -1: none */
+	bool may_be_needed; /* the file: whether the session has let go is not known */
 	char why[FGV_CTL_WHY_LEN];
 };
 
@@ -129,18 +130,26 @@ static json_t *request(const struct move *move, const char *what)
 	return json_pack("{s:s, s:I}", "request", what, "session", move->session);
 }
 
+static int fail_session(const struct move *move, const char *why)
+{
+	fgv_error("session %" JSON_INTEGER_FORMAT ": %s", move->session, why);
+	return -EIO;
+}
+
 static int freeze(const struct move *move)
 {
 	bool failed = false;
 	json_t *reply = fgv_ctl_await_frozen(move->socket, request(move, "freeze"), true, &failed);
+	const json_t *session = json_array_get(json_object_get(reply, "sessions"), 0);
+	const char *state = json_string_value(json_object_get(session, "state"));
+	int ret = reply ? 0 : -EIO;
 
 	if (failed)
-		fgv_error("session %" JSON_INTEGER_FORMAT
-			  " could not be frozen: the host's log says "
-			  "why",
-			  move->session);
+		ret = fail_session(move, "it could not be frozen: the host's log says why");
+	else if (state && !strcmp(state, "saved"))
+		ret = fail_session(move, "it is in a file already");
 	json_decref(reply);
-	return reply && !failed ? 0 : -EIO;
+	return ret;
 }
 
 static bool parse_token(const char *text, uint8_t token[FGV_TOKEN_BYTES])
@@ -176,12 +185,6 @@ static json_t *ask_with_stream(struct move *move, json_t *asked)
 
 /* --- The session ----------------------------------------------------------------- */
 
-static int fail_session(const struct move *move, const char *why)
-{
-	fgv_error("session %" JSON_INTEGER_FORMAT ": %s", move->session, why);
-	return -EIO;
-}
-
 static const char *explain(uint8_t word)
 {
 	switch (word) {
@@ -196,15 +199,17 @@ static const char *explain(uint8_t word)
 	}
 }
 
+/* -EAGAIN: it says nothing for now. */
 static int take(const struct move *move, void *bytes, size_t count)
 {
 	ssize_t got = recv(move->stream, bytes, count, MSG_WAITALL);
+	bool is_late = got < 0 && errno == EAGAIN;
 
 	if (got == (ssize_t)count)
 		return 0;
-	return fail_session(move, got < 0 && errno == EAGAIN ? "its process does not go on"
-							     : "it has ended, or does not want to "
-							       "stay frozen");
+	fail_session(move, is_late ? "its process does not go on"
+				   : "it has ended, or does not want to stay frozen");
+	return is_late ? -EAGAIN : -EIO;
 }
 
 static int give(const struct move *move, const void *bytes, size_t count)
@@ -230,13 +235,20 @@ static int expect(const struct move *move, enum fgv_store_word wanted)
 	return ret || word == wanted ? ret : fail_session(move, explain(word));
 }
 
-/* Both ends say that all has got there. */
-static int agree(const struct move *move)
+/*
+ * Both ends say that all has got there. A session that hangs up without a word has not let go; one
+ * that says nothing for now may have.
+ */
+static int agree(struct move *move)
 {
 	const uint8_t word = FGV_STORE_KEPT;
 	int ret = give(move, &word, sizeof(word));
 
-	return ret ? ret : expect(move, FGV_STORE_KEPT);
+	if (ret)
+		return ret;
+	ret = expect(move, FGV_STORE_KEPT);
+	move->may_be_needed = ret == -EAGAIN;
+	return ret;
 }
 
 /* --- Into a file ----------------------------------------------------------------- */
@@ -360,29 +372,15 @@ static int freeze_into(struct move *move)
 	if (!ret) {
 		ret = save(move);
 		if (ret)
-			fgv_error("session %" JSON_INTEGER_FORMAT
-				  " stays frozen in the host's memory; thaw brings it back",
-				  move->session);
+			fgv_warning("session %" JSON_INTEGER_FORMAT " stays frozen%s",
+				    move->session,
+				    move->may_be_needed
+					    ? ", and may need the file: list says saved then"
+					    : "");
 	}
-	if (ret)
+	if (ret && !move->may_be_needed)
 		unlink(move->path);
 	return ret ? ret : print_saved(move);
-}
-
-int fgv_ctl_save(const char *socket, json_t *asked, const char *path, const char *key_path)
-{
-	struct move *move = begin(socket, path, key_path);
-	int ret;
-
-	if (!move) {
-		json_decref(asked);
-		return -EIO;
-	}
-	ret = find_session(move, asked);
-	if (!ret)
-		ret = freeze_into(move);
-	end(move);
-	return ret;
 }
 
 /* --- And back -------------------------------------------------------------------- */
@@ -453,7 +451,21 @@ static int load(struct move *move)
 	return ret ? ret : agree(move);
 }
 
-int fgv_ctl_load(const char *socket, json_t *asked, const char *path, const char *key_path)
+static int thaw_from(struct move *move)
+{
+	int ret = open_file(move);
+
+	if (!ret)
+		ret = check_session(move);
+	if (!ret)
+		ret = load(move);
+	return ret ? ret : fgv_ctl_freeze(move->socket, request(move, "thaw"), false);
+}
+
+/* --- Both ------------------------------------------------------------------------ */
+
+static int perform(const char *socket, json_t *asked, const char *path, const char *key_path,
+		   int (*do_move)(struct move *move))
 {
 	struct move *move = begin(socket, path, key_path);
 	int ret;
@@ -464,13 +476,17 @@ int fgv_ctl_load(const char *socket, json_t *asked, const char *path, const char
 	}
 	ret = find_session(move, asked);
 	if (!ret)
-		ret = open_file(move);
-	if (!ret)
-		ret = check_session(move);
-	if (!ret)
-		ret = load(move);
-	if (!ret)
-		ret = fgv_ctl_freeze(socket, request(move, "thaw"), false);
+		ret = do_move(move);
 	end(move);
 	return ret;
+}
+
+int fgv_ctl_save(const char *socket, json_t *asked, const char *path, const char *key_path)
+{
+	return perform(socket, asked, path, key_path, freeze_into);
+}
+
+int fgv_ctl_load(const char *socket, json_t *asked, const char *path, const char *key_path)
+{
+	return perform(socket, asked, path, key_path, thaw_from);
 }
