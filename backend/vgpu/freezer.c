@@ -118,6 +118,7 @@ uint64_t fgv_freezer_limit_ns(const struct fgv_session *session)
 		return freezer->retry_ns ? RETRY_NS : UINT64_MAX;
 	case FGV_FREEZER_SHORT:
 	case FGV_FREEZER_COMING:
+	case FGV_FREEZER_OUT:
 		return freezer->retry_ns ? RETRY_NS : LOOK_NS;
 	default:
 		return LOOK_NS;
@@ -175,80 +176,41 @@ void fgv_freezer_fini(struct fgv_session *session)
 	fgv_store_drop(&session->freezer.store);
 }
 
-/* --- What is moved next ---------------------------------------------------------- */
-
-static void begin_cursor(struct fgv_session *session)
-{
-	struct fgv_freezer *freezer = &session->freezer;
-
-	freezer->at = fgv_pieces_first(&session->pieces);
-	freezer->at_bytes = 0;
-	freezer->at_store = 0;
-}
-
-/* The piece that is moved now; NULL: all were. Empty ones have nothing that could be moved. */
-static const struct fgv_memory_piece *piece_at(struct fgv_freezer *freezer, uint64_t *address,
-					       uint64_t *bytes)
-{
-	for (; freezer->at.block; fgv_pieces_next(&freezer->at)) {
-		const struct fgv_memory_piece *piece = fgv_pieces_at(&freezer->at, address, bytes);
-
-		if (piece->state == FGV_PIECE_EMPTY)
-			continue;
-		if (freezer->at_bytes < *bytes)
-			return piece;
-		freezer->at_store += *bytes;
-		freezer->at_bytes = 0;
-	}
-	return NULL;
-}
-
-/* As fgv_haul_next, of both ways. */
-static CUresult next_part(void *arg, struct fgv_haul_part *part)
-{
-	struct fgv_session *session = arg;
-	struct fgv_account *account = session->account;
-	struct fgv_freezer *freezer = &session->freezer;
-	uint64_t address, bytes;
-	const struct fgv_memory_piece *piece = piece_at(freezer, &address, &bytes);
-	CUresult status;
-
-	if (!piece)
-		return CUDA_ERROR_NOT_FOUND;
-	if (piece->state == FGV_PIECE_OUT) {
-		status = fgv_pieces_bind(&session->pieces, &freezer->at);
-		if (status != CUDA_SUCCESS)
-			return status;
-	}
-	*part = (struct fgv_haul_part){
-		.address = address + freezer->at_bytes,
-		.bytes = freezer->store.bytes + freezer->at_store + freezer->at_bytes,
-		.len = fgv_min_u64(bytes - freezer->at_bytes, FGV_HAUL_SLOT_BYTES),
-	};
-	freezer->at_bytes += part->len;
-	fgv_account_add(freezer->state == FGV_FREEZER_OUT ? &account->moved_out
-							  : &account->moved_in,
-			part->len);
-	return CUDA_SUCCESS;
-}
-
 /* --- States ---------------------------------------------------------------------- */
 
 /* All is on the GPU, and requests are taken again. */
-static int run_on(struct fgv_session *session, enum fgv_frozen frozen)
+static int run_on(struct fgv_session *session)
 {
+	bool has_failed = session->freezer.has_failed;
+
 	fgv_freezer_fini(session);
+	fgv_pieces_forget(&session->pieces);
 	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
-	fgv_freezer_say(session, frozen);
+	fgv_freezer_say(session, has_failed ? FGV_FROZEN_FAILED : FGV_FROZEN_NOT);
 	return fgv_freezer_go_to(session, FGV_FREEZER_RUNNING);
 }
 
+/* What has gone out, if anything, comes in. */
+static int turn_back(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+
+	if (!fgv_pieces_bytes(&session->pieces, FGV_PIECE_OUT))
+		return run_on(session);
+	if (fgv_freezer_begin_sweep(session, FGV_HAUL_IN) != CUDA_SUCCESS) {
+		freezer->retry_ns = fgv_now_ns() + RETRY_NS;
+		return 0;
+	}
+	fgv_freezer_say(session, FGV_FROZEN_COMING);
+	return fgv_freezer_go_to(session, FGV_FREEZER_COMING);
+}
+
 /* Moving has failed: of the host's memory there is not enough, or the GPU has had a fault. */
-static int fail(struct fgv_session *session, const char *why)
+static int note_failure(struct fgv_session *session, const char *why)
 {
 	fgv_warning("can't be frozen: %s", why);
 	session->freezer.has_failed = true;
-	return run_on(session, FGV_FROZEN_FAILED);
+	return 1;
 }
 
 static int begin_draining(struct fgv_session *session)
@@ -271,10 +233,10 @@ static int run(struct fgv_session *session)
 }
 
 /*
- * Behind all that is on the GPU. Where no fence can be had for want of memory it is tried again
- * later; where none can be had at all there is no GPU left to wait for.
+ * Where no fence can be had for want of memory it is tried again later; where none can be had at
+ * all there is no GPU left to wait for.
  */
-static bool has_passed(struct fgv_session *session)
+bool fgv_freezer_has_passed(struct fgv_session *session)
 {
 	struct fgv_freezer *freezer = &session->freezer;
 	struct fgv_gpu *gpu = session->gpu;
@@ -295,82 +257,57 @@ static int begin_out(struct fgv_session *session)
 	struct fgv_freezer *freezer = &session->freezer;
 
 	if (!fgv_store_make(&freezer->store, fgv_pieces_bytes(&session->pieces, FGV_PIECE_IN)) ||
-	    fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_OUT) != CUDA_SUCCESS)
-		return fail(session, "the host's memory is short (key process_memory)");
-	begin_cursor(session);
+	    fgv_freezer_begin_sweep(session, FGV_HAUL_OUT) != CUDA_SUCCESS) {
+		note_failure(session, "the host's memory is short (key process_memory)");
+		return run_on(session);
+	}
 	return fgv_freezer_go_to(session, FGV_FREEZER_OUT);
 }
 
 static int drain(struct fgv_session *session)
 {
 	if (!fgv_freezer_is_wanted(session))
-		return run_on(session, FGV_FROZEN_NOT);
+		return run_on(session);
 	if (fgv_engines_have_work(session) || session->waits.on_gpu || session->loans.count ||
-	    !has_passed(session))
+	    !fgv_freezer_has_passed(session))
 		return 0;
 	fgv_pieces_collect(&session->pieces, false);
 	return session->pieces.fence ? 0 : begin_out(session);
 }
 
-/* Whether the session has the GPU; if not, it asks for it. */
-static bool may_move(struct fgv_session *session)
+/* Nothing more goes out; what has begun to leave does. */
+static int withdraw(struct fgv_session *session)
 {
-	struct fgv_gate *gate = &session->gate;
-	bool may =
-		fgv_grant_state(gate->word) == FGV_GRANT_BUSY && gate->room_ns && !gate->is_filling;
+	struct fgv_freezer *freezer = &session->freezer;
 
-	gate->blocked = true;
-	if (may)
-		fgv_gate_begin_calls(gate);
-	return may;
-}
-
-/* As fgv_haul_turn(), while it has the GPU. */
-static CUresult move(struct fgv_session *session, unsigned *moved)
-{
-	struct fgv_grant *grant = session->gate.grant;
-	CUresult status;
-
-	*moved = 0;
-	if (!may_move(session))
-		return CUDA_SUCCESS;
-	status = fgv_haul_turn(session->freezer.haul, next_part, session, moved);
-	/* It does not hang. */
-	if (*moved)
-		fgv_account_add(&grant->progress, *moved);
-	return status;
-}
-
-static int begin_leaving(struct fgv_session *session)
-{
-	drop_haul(&session->freezer);
-	fgv_pieces_retire(&session->pieces);
-	return fgv_freezer_go_to(session, FGV_FREEZER_LEAVING);
+	if (freezer->retry_ns && fgv_now_ns() < freezer->retry_ns)
+		return 0;
+	freezer->retry_ns = 0;
+	if (!fgv_haul_settle(freezer->haul))
+		return 0;
+	if (freezer->is_leaving)
+		return fgv_freezer_release(session);
+	return turn_back(session);
 }
 
 static int move_out(struct fgv_session *session)
 {
+	struct fgv_freezer *freezer = &session->freezer;
 	unsigned moved;
 	CUresult status;
+	int left;
 
-	if (!fgv_freezer_is_wanted(session))
-		return fgv_haul_settle(session->freezer.haul) ? run_on(session, FGV_FROZEN_NOT) : 0;
-	status = move(session, &moved);
-	if (status == CUDA_SUCCESS)
-		return (int)moved;
-	if (status == CUDA_ERROR_NOT_FOUND)
-		return begin_leaving(session);
-	return fail(session, "the GPU has failed");
-}
-
-static int leave(struct fgv_session *session)
-{
-	session->gate.blocked = true;
-	fgv_gate_begin_calls(&session->gate);
-	if (!has_passed(session))
-		return 0;
-	fgv_pieces_unbind(&session->pieces);
+	if (freezer->has_failed || !fgv_freezer_is_wanted(session))
+		return withdraw(session);
+	freezer->retry_ns = 0;
+	status = fgv_freezer_sweep(session, &moved);
+	if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_FOUND)
+		return note_failure(session, "the GPU has failed");
+	left = fgv_freezer_release(session);
+	if (freezer->left.block)
+		return (int)moved + left;
 	say_what_stays(session);
+	drop_haul(freezer);
 	fgv_freezer_say(session, FGV_FROZEN);
 	return fgv_freezer_go_to(session, FGV_FREEZER_FROZEN);
 }
@@ -387,13 +324,7 @@ static int thaw(struct fgv_session *session)
 	if (fgv_freezer_is_wanted(session) || now_ns < freezer->retry_ns)
 		return 0;
 	freezer->retry_ns = 0;
-	if (fgv_haul_init(&freezer->haul, session->gpu, FGV_HAUL_IN) != CUDA_SUCCESS) {
-		freezer->retry_ns = now_ns + RETRY_NS;
-		return 0;
-	}
-	fgv_freezer_say(session, FGV_FROZEN_COMING);
-	begin_cursor(session);
-	return fgv_freezer_go_to(session, FGV_FREEZER_COMING);
+	return turn_back(session);
 }
 
 /* The fault of a GPU reaches the program with its next call. */
@@ -401,7 +332,20 @@ static int give_up(struct fgv_session *session, CUresult status)
 {
 	fgv_error("its memory can't come back: CUDA error %d", (int)status);
 	fgv_session_defer(session, status);
-	return run_on(session, FGV_FROZEN_NOT);
+	return run_on(session);
+}
+
+/* The host still has all that was out. */
+static int go_out_again(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+
+	fgv_freezer_ask(session, FGV_ASKS_NOTHING);
+	if (!fgv_haul_settle(freezer->haul) ||
+	    fgv_freezer_begin_sweep(session, FGV_HAUL_OUT) != CUDA_SUCCESS)
+		return 0;
+	fgv_freezer_say(session, FGV_FROZEN_GOING);
+	return fgv_freezer_go_to(session, FGV_FREEZER_OUT);
 }
 
 static int move_in(struct fgv_session *session)
@@ -410,18 +354,18 @@ static int move_in(struct fgv_session *session)
 	unsigned moved;
 	CUresult status;
 
-	if (fgv_freezer_is_wanted(session)) {
-		fgv_freezer_ask(session, FGV_ASKS_NOTHING);
-		return fgv_haul_settle(freezer->haul) ? begin_leaving(session) : 0;
+	if (!freezer->has_failed && fgv_freezer_is_wanted(session)) {
+		freezer->retry_ns = 0;
+		return go_out_again(session);
 	}
 	if (freezer->retry_ns && fgv_now_ns() < freezer->retry_ns)
 		return 0;
 	freezer->retry_ns = 0;
-	status = move(session, &moved);
+	status = fgv_freezer_sweep(session, &moved);
 	if (status == CUDA_SUCCESS)
 		return (int)moved;
 	if (status == CUDA_ERROR_NOT_FOUND)
-		return run_on(session, FGV_FROZEN_NOT);
+		return run_on(session);
 	if (status != CUDA_ERROR_OUT_OF_MEMORY)
 		return give_up(session, status);
 	ask_for_room(session);
@@ -447,7 +391,7 @@ static int find_room(struct fgv_session *session)
 	}
 	freezer->gives_up = status == CUDA_ERROR_OUT_OF_MEMORY;
 	freezer->retry_ns = 0;
-	return run_on(session, FGV_FROZEN_NOT);
+	return run_on(session);
 }
 
 int fgv_freezer_turn(struct fgv_session *session)
@@ -461,8 +405,6 @@ int fgv_freezer_turn(struct fgv_session *session)
 		return drain(session);
 	case FGV_FREEZER_OUT:
 		return move_out(session);
-	case FGV_FREEZER_LEAVING:
-		return leave(session);
 	case FGV_FREEZER_FROZEN:
 		return thaw(session);
 	case FGV_FREEZER_COMING:

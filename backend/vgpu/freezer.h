@@ -3,21 +3,22 @@
  * (struct fgv_allowance), no more requests are taken, the work that there is ends, and all pieces
  * go out to memory of the host, until the daemon says otherwise. The guest's calls take longer.
  *
- *	RUNNING -> DRAINING -> OUT -> LEAVING -> FROZEN -> COMING -> RUNNING
+ *	RUNNING -> DRAINING -> OUT -> FROZEN -> COMING -> RUNNING
  *
  * On a GPU that is over-committed memory goes out and comes in the same way, in turns. What needs
  * memory that the GPU does not have then waits in SHORT until others' is out, and goes back to
  * RUNNING, or to DRAINING if it is others' turn first.
  *
- * What is wanted may change at any time. DRAINING and OUT then go back to RUNNING, as all is still
- * on the GPU; COMING goes to LEAVING, as the host still has all.
+ * What is wanted may change at any time. DRAINING then goes back to RUNNING, and OUT to COMING, from
+ * which it may go to OUT again: the host still has all that was out. What has got to the host leaves
+ * the GPU while the rest is on its way (freezer_sweep.c).
  *
  * What is FROZEN may go on into a file and come back from there, when the daemon orders it:
  *
  *	FROZEN -> SAVING -> SAVED -> LOADING -> FROZEN
  *
- * SAVING goes back to FROZEN, and LOADING to SAVED, where the other end stops; SAVING also when it
- *is not wanted any more. What is SAVED stays so until it has been loaded.
+ * SAVING goes back to FROZEN, and LOADING to SAVED, where the other end stops; SAVING also when it is
+ * not wanted any more. What is SAVED stays so until it has been loaded.
  *
  * Moving takes the GPU's time in turns as work does: it goes on while the session has the grant.
  *
@@ -37,7 +38,6 @@ enum fgv_freezer_state {
 	FGV_FREEZER_RUNNING,
 	FGV_FREEZER_DRAINING,
 	FGV_FREEZER_OUT,
-	FGV_FREEZER_LEAVING,
 	FGV_FREEZER_FROZEN,
 	FGV_FREEZER_COMING,
 	FGV_FREEZER_SHORT,
@@ -53,9 +53,15 @@ struct fgv_freezer {
 	struct fgv_gpu_fence *fence;
 	struct fgv_store store;		     /* what is not empty, in the order of addresses */
 	uint8_t token[FGV_TOKEN_BYTES];	     /* of the file that it went into last */
+	enum fgv_haul_way way;		     /* of this sweep */
 	struct fgv_pieces_cursor at;	     /* of what is moved next */
 	uint64_t at_bytes;		     /* of the piece, those before */
 	size_t at_store;		     /* the piece's beginning */
+	struct fgv_pieces_cursor kept;	     /* out: the host has those before, */
+	uint64_t kept_parts;		     /* which were so many parts, */
+	struct fgv_pieces_cursor left;	     /* those before this have left the GPU, */
+	struct fgv_pieces_cursor leaving;    /* and up to here they do behind the fence, */
+	bool is_leaving;		     /* if there is one */
 	uint64_t retry_ns;		     /* not before this; 0: at once */
 	uint64_t short_address, short_bytes; /* what is to come in, while it is SHORT */
 	bool gives_up;			     /* what has no room fails now, once */

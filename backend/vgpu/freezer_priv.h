@@ -32,6 +32,20 @@ static inline int fgv_freezer_go_to(struct fgv_session *session, enum fgv_freeze
 	return 1;
 }
 
+/* Behind all that is on the GPU; drop_fence() where that is not wanted any more. */
+bool fgv_freezer_has_passed(struct fgv_session *session);
+
+/* --- freezer_sweep.c ------------------------------------------------------------- */
+
+/* Begins with the first piece. CUDA_ERROR_OUT_OF_MEMORY, of the host, leaves all as it was. */
+CUresult fgv_freezer_begin_sweep(struct fgv_session *session, enum fgv_haul_way way);
+/* As fgv_haul_turn(), while the session has the engine. */
+CUresult fgv_freezer_sweep(struct fgv_session *session, unsigned *moved);
+/* On the way out: what the host has leaves the GPU, as far as that has come. How much has changed. */
+int fgv_freezer_release(struct fgv_session *session);
+
+/* --- freezer_file.c -------------------------------------------------------------- */
+
 /* Turns of the states of freezer_file.c; and whatever is under way there ends. */
 int fgv_freezer_save(struct fgv_session *session);
 int fgv_freezer_load(struct fgv_session *session);

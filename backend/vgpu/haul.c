@@ -28,6 +28,7 @@ struct slot {
 	bool has_thread;
 	uint8_t *pinned;
 	struct fgv_haul_part part;
+	uint64_t number;	     /* of the part */
 	struct fgv_gpu_fence *fence; /* while it is ON_GPU */
 	sem_t wake;
 	pthread_t thread;
@@ -40,6 +41,7 @@ struct fgv_haul {
 	uint32_t is_over; /* atomic: threads are to end */
 	bool is_pinned;
 	unsigned count;
+	uint64_t begun; /* parts */
 	uint8_t *memory;
 	struct slot slots[FGV_HAUL_SLOTS];
 };
@@ -211,10 +213,13 @@ static CUresult begin(struct fgv_haul *haul, struct slot *slot, fgv_haul_next *n
 
 	if (status != CUDA_SUCCESS)
 		return status;
+	slot->number = haul->begun;
 	if (haul->way == FGV_HAUL_OUT)
-		return copy(haul, slot);
-	hand_over(slot);
-	return CUDA_SUCCESS;
+		status = copy(haul, slot);
+	else
+		hand_over(slot);
+	haul->begun += status == CUDA_SUCCESS;
+	return status;
 }
 
 static CUresult finish(struct fgv_haul *haul, struct slot *slot)
@@ -276,6 +281,17 @@ CUresult fgv_haul_turn(struct fgv_haul *haul, fgv_haul_next *next, void *arg, un
 			return status;
 	}
 	return begun == CUDA_ERROR_NOT_FOUND && busy ? CUDA_SUCCESS : begun;
+}
+
+uint64_t fgv_haul_arrived(const struct fgv_haul *haul)
+{
+	uint64_t arrived = haul->begun;
+
+	for (unsigned i = 0; i < haul->count; i++) {
+		if (state_of(&haul->slots[i]) != FREE)
+			arrived = fgv_min_u64(arrived, haul->slots[i].number);
+	}
+	return arrived;
 }
 
 bool fgv_haul_settle(struct fgv_haul *haul)

@@ -1,6 +1,6 @@
 /*
- * Moves bytes between the GPU and memory of the host that is not pinned, fast: through pinned slots,
- * each filled or emptied by a thread of its own, while the GPU copies others.
+ * Moves bytes between the GPU and memory of the host that is not pinned, fast: through pinned
+ * slots, each filled or emptied by a thread of its own, while the GPU copies others.
  *
  * Threads: the dispatcher's, which never waits for anything here, but in fgv_haul_fini() for the
  * threads, each of which then ends with the slot that it is at, and for the GPU's copies.
@@ -42,6 +42,10 @@ void fgv_haul_fini(struct fgv_haul *haul);
  * code: go on; another: the GPU's.
  */
 CUresult fgv_haul_turn(struct fgv_haul *haul, fgv_haul_next *next, void *arg, unsigned *moved);
+
+/* How many parts have arrived, of those in the order in which they were begun, before the first
+ * that has not. */
+uint64_t fgv_haul_arrived(const struct fgv_haul *haul);
 
 /* Goes on with what has been begun, and begins nothing. True: there is none. */
 bool fgv_haul_settle(struct fgv_haul *haul);

@@ -70,7 +70,7 @@ void fgv_pieces_next(struct fgv_pieces_cursor *at)
 }
 
 struct fgv_memory_piece *fgv_pieces_at(const struct fgv_pieces_cursor *at, uint64_t *address,
-				uint64_t *bytes)
+				       uint64_t *bytes)
 {
 	*address = at->block->address + at->number * FGV_PIECE_BYTES_MAX;
 	*bytes = size_of(at->block, at->number);
@@ -118,15 +118,19 @@ none:
 	return status;
 }
 
-static void retire_block(struct fgv_pieces *pieces, struct fgv_block *block)
+static void retire_piece(struct fgv_pieces *pieces, struct fgv_block *block, uint32_t i)
 {
 	struct fgv_gpu *gpu = pieces->gpu;
 
-	for (uint32_t i = 0; i < block->count && gpu->ops->memory_retire; i++) {
-		if (block->pieces[i].state == FGV_PIECE_IN)
-			gpu->ops->memory_retire(gpu, block->address + i * FGV_PIECE_BYTES_MAX,
-						size_of(block, i));
-	}
+	if (gpu->ops->memory_retire && block->pieces[i].state == FGV_PIECE_IN)
+		gpu->ops->memory_retire(gpu, block->address + i * FGV_PIECE_BYTES_MAX,
+					size_of(block, i));
+}
+
+static void retire_block(struct fgv_pieces *pieces, struct fgv_block *block)
+{
+	for (uint32_t i = 0; i < block->count; i++)
+		retire_piece(pieces, block, i);
 }
 
 /* What number @i of @block has of the GPU, if anything. False: nothing. */
@@ -139,34 +143,33 @@ static bool release_piece(struct fgv_pieces *pieces, struct fgv_block *block, ui
 		return false;
 	gpu->ops->memory_unmap(gpu, block->address + i * FGV_PIECE_BYTES_MAX, size_of(block, i));
 	gpu->ops->memory_release(gpu, piece->memory);
-	*piece = (struct fgv_memory_piece){.state = FGV_PIECE_OUT};
+	piece->memory = NULL;
+	piece->state = FGV_PIECE_OUT;
 	return true;
 }
 
-static void unbind_block(struct fgv_pieces *pieces, struct fgv_block *block)
+void fgv_pieces_retire(struct fgv_pieces *pieces, struct fgv_pieces_cursor from,
+		       const struct fgv_pieces_cursor *to)
 {
-	for (uint32_t i = 0; i < block->count; i++) {
-		if (release_piece(pieces, block, i))
-			note_away(pieces, 1, size_of(block, i));
+	for (; from.block && !fgv_pieces_is_at(&from, to); fgv_pieces_next(&from))
+		retire_piece(pieces, from.block, from.number);
+}
+
+void fgv_pieces_unbind(struct fgv_pieces *pieces, struct fgv_pieces_cursor from,
+		       const struct fgv_pieces_cursor *to)
+{
+	for (; from.block && !fgv_pieces_is_at(&from, to); fgv_pieces_next(&from)) {
+		if (release_piece(pieces, from.block, from.number))
+			note_away(pieces, 1, size_of(from.block, from.number));
 	}
 }
 
-void fgv_pieces_retire(struct fgv_pieces *pieces)
+void fgv_pieces_forget(struct fgv_pieces *pieces)
 {
-	struct fgv_block *block;
+	struct fgv_pieces_cursor at = fgv_pieces_first(pieces);
 
-	RB_FOREACH(block, fgv_block_tree, &pieces->blocks) {
-		retire_block(pieces, block);
-	}
-}
-
-void fgv_pieces_unbind(struct fgv_pieces *pieces)
-{
-	struct fgv_block *block;
-
-	RB_FOREACH(block, fgv_block_tree, &pieces->blocks) {
-		unbind_block(pieces, block);
-	}
+	for (; at.block; fgv_pieces_next(&at))
+		at.block->pieces[at.number].is_kept = false;
 }
 
 /* The block that @address lies in, or the first one behind it. */
@@ -415,6 +418,13 @@ void fgv_pieces_collect(struct fgv_pieces *pieces, bool waits)
 	}
 }
 
+static void retire_all(struct fgv_pieces *pieces)
+{
+	const struct fgv_pieces_cursor end = {NULL, 0};
+
+	fgv_pieces_retire(pieces, fgv_pieces_first(pieces), &end);
+}
+
 void fgv_pieces_fini(struct fgv_pieces *pieces)
 {
 	struct fgv_block *block;
@@ -422,7 +432,7 @@ void fgv_pieces_fini(struct fgv_pieces *pieces)
 	if (!fgv_pieces_are_used(pieces))
 		return;
 	fgv_pieces_collect(pieces, true);
-	fgv_pieces_retire(pieces);
+	retire_all(pieces);
 	while ((block = RB_MIN(fgv_block_tree, &pieces->blocks))) {
 		take_off(pieces, block);
 		drop_block(pieces, block);

@@ -36,6 +36,7 @@ enum fgv_piece_state {
 struct fgv_memory_piece {
 	struct fgv_gpu_memory *memory; /* while it is in */
 	enum fgv_piece_state state;
+	bool is_kept; /* the caller has its bytes, also while it is in */
 };
 
 struct fgv_piece_units;
@@ -44,7 +45,7 @@ struct fgv_block {
 	RB_ENTRY(fgv_block) node;
 	TAILQ_ENTRY(fgv_block) link; /* of those that small allocations share, or those leaving */
 	uint64_t address, bytes;
-	uint64_t charged;	 /* of one that is leaving: what it counts for until then */
+	uint64_t charged;	       /* of one that is leaving: what it counts for until then */
 	struct fgv_piece_units *units; /* NULL: it is one allocation */
 	uint32_t count;
 	struct fgv_memory_piece pieces[]; /* FGV_PIECE_BYTES_MAX each, but for the last */
@@ -57,15 +58,15 @@ struct fgv_pieces {
 	struct fgv_gpu *gpu;
 	struct fgv_account *account; /* shows away_bytes; NULL: the session does not move */
 	uint64_t granule;
-	struct fgv_block_tree blocks;	/* but those leaving */
-	struct fgv_block_list shared;	/* of them, those of small allocations */
-	struct fgv_block_list leaving;	/* freed, and not yet behind a fence */
-	struct fgv_block_list closed;	/* freed before the fence */
-	struct fgv_gpu_fence *fence;	/* NULL: none is needed */
-	uint64_t late_bytes;		/* charged for what was freed */
-	bool has_units;			/* freed in blocks that stay, and not yet behind a fence */
-	uint64_t away_bytes;		/* of pieces that are not on the GPU */
-	uint32_t missing;		/* how many these are */
+	struct fgv_block_tree blocks;  /* but those leaving */
+	struct fgv_block_list shared;  /* of them, those of small allocations */
+	struct fgv_block_list leaving; /* freed, and not yet behind a fence */
+	struct fgv_block_list closed;  /* freed before the fence */
+	struct fgv_gpu_fence *fence;   /* NULL: none is needed */
+	uint64_t late_bytes;	       /* charged for what was freed */
+	bool has_units;		       /* freed in blocks that stay, and not yet behind a fence */
+	uint64_t away_bytes;	       /* of pieces that are not on the GPU */
+	uint32_t missing;	       /* how many these are */
 };
 
 /* A session that does not move: nothing here is called, but fgv_pieces_fini(). */
@@ -83,8 +84,8 @@ static inline bool fgv_pieces_are_used(const struct fgv_pieces *pieces)
 /* @bytes: not 0, and below 2^63. */
 CUresult fgv_pieces_alloc(struct fgv_pieces *pieces, uint64_t bytes, uint64_t *address);
 /*
- * What fgv_pieces_alloc() gave for @bytes goes, after the work that was queued before; @charged: what
- * it counts for until then.
+ * What fgv_pieces_alloc() gave for @bytes goes, after the work that was queued before; @charged:
+ * what it counts for until then.
  */
 CUresult fgv_pieces_free(struct fgv_pieces *pieces, uint64_t address, uint64_t bytes,
 			 uint64_t charged);
@@ -109,8 +110,13 @@ struct fgv_pieces_cursor {
 
 struct fgv_pieces_cursor fgv_pieces_first(struct fgv_pieces *pieces);
 void fgv_pieces_next(struct fgv_pieces_cursor *at);
+static inline bool fgv_pieces_is_at(const struct fgv_pieces_cursor *at,
+				    const struct fgv_pieces_cursor *other)
+{
+	return at->block == other->block && at->number == other->number;
+}
 struct fgv_memory_piece *fgv_pieces_at(const struct fgv_pieces_cursor *at, uint64_t *address,
-				uint64_t *bytes);
+				       uint64_t *bytes);
 /* Bytes of the pieces in @state. */
 uint64_t fgv_pieces_bytes(struct fgv_pieces *pieces, enum fgv_piece_state state);
 
@@ -119,10 +125,14 @@ uint64_t fgv_pieces_bytes(struct fgv_pieces *pieces, enum fgv_piece_state state)
  */
 CUresult fgv_pieces_bind(struct fgv_pieces *pieces, const struct fgv_pieces_cursor *at);
 /*
- * All that are in go out, in two steps: nothing on the GPU uses them. A fence behind the first has
- * passed before the second. The caller has their bytes.
+ * Those from @from up to @to that are in go out, in two steps: nothing on the GPU uses them. A
+ * fence behind the first has passed before the second. The caller has their bytes.
  */
-void fgv_pieces_retire(struct fgv_pieces *pieces);
-void fgv_pieces_unbind(struct fgv_pieces *pieces);
+void fgv_pieces_retire(struct fgv_pieces *pieces, struct fgv_pieces_cursor from,
+		       const struct fgv_pieces_cursor *to);
+void fgv_pieces_unbind(struct fgv_pieces *pieces, struct fgv_pieces_cursor from,
+		       const struct fgv_pieces_cursor *to);
+/* The caller keeps no piece's bytes any more. */
+void fgv_pieces_forget(struct fgv_pieces *pieces);
 
 #endif

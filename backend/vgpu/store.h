@@ -4,11 +4,11 @@
  * process sees neither the file nor a key.
  *
  *	save:	<- READY, length (64 bits), bytes;  -> KEPT: they are in the file;  <- KEPT: and not
- *here load:	<- READY;  -> length, bytes, KEPT: these were all, and right;  <- KEPT: they are
- *here
+ * here load:	<- READY;  -> length, bytes, KEPT: these were all, and right;  <- KEPT: they are
+ * here
  *
  * (-> comes in here; words of enum fgv_store_word.) Whatever else comes, or nothing more, leaves
- *the bytes where they are. In place of READY comes why not.
+ * the bytes where they are. In place of READY comes why not.
  *
  * Threads: the dispatcher's, which waits for nothing here.
  */

@@ -158,6 +158,36 @@ END_TEST
  * "All has arrived" is said when it has, though a slot may become free between any two looks at it:
  * parts so short that their threads are done while a turn is still going on.
  */
+/* What has arrived is known in the order in which it was begun. */
+START_TEST(parts_are_known_to_have_arrived)
+{
+	const uint64_t parts = BYTES / FGV_HAUL_SLOT_BYTES;
+	uint64_t before = 0, arrived;
+	struct fgv_haul *haul;
+	unsigned changed;
+	CUresult status;
+
+	ck_assert_int_eq(fgv_haul_init(&haul, &fake.gpu, FGV_HAUL_OUT), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_haul_arrived(haul), 0);
+	fake.asked_until_done = 1000000;
+	ck_assert_int_eq(fgv_haul_turn(haul, next, NULL, &changed), CUDA_SUCCESS);
+	ck_assert_uint_eq(fgv_haul_arrived(haul), 0);
+	fake.asked_until_done = 0;
+	do {
+		status = fgv_haul_turn(haul, next, NULL, &changed);
+		arrived = fgv_haul_arrived(haul);
+		ck_assert_uint_ge(arrived, before);
+		before = arrived;
+		/* Its bytes are here. */
+		for (uint64_t i = 0; i < arrived; i++)
+			ck_assert_uint_eq(moved[(i + 1) * FGV_HAUL_SLOT_BYTES - 1], 5);
+	} while (status == CUDA_SUCCESS);
+	ck_assert_int_eq(status, CUDA_ERROR_NOT_FOUND);
+	ck_assert_uint_eq(arrived, parts);
+	fgv_haul_fini(haul);
+}
+END_TEST
+
 START_TEST(all_has_arrived)
 {
 	struct fgv_haul *haul;
@@ -191,6 +221,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, start, leave);
 	tcase_add_test(tests, stays_until_the_gpu_has_it);
 	tcase_add_test(tests, fences_that_fail);
+	tcase_add_test(tests, parts_are_known_to_have_arrived);
 	tcase_add_test(tests, all_has_arrived);
 	tcase_set_timeout(tests, 240);
 	suite_add_tcase(suite, tests);

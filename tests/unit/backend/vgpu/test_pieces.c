@@ -356,13 +356,26 @@ END_TEST
 START_TEST(goes_out_and_comes_in)
 {
 	uint64_t address = must_alloc(3 * PIECE), start, bytes;
-	struct fgv_pieces_cursor at;
+	struct fgv_pieces_cursor at, first, end = {NULL, 0};
 
 	must_alloc(100);
+	for (first = fgv_pieces_first(&pieces); first.block->address != address;)
+		fgv_pieces_next(&first);
 	ck_assert_int_eq(fgv_pieces_touch(&pieces, address, 2 * PIECE), CUDA_SUCCESS);
 	ck_assert_uint_eq(fgv_pieces_bytes(&pieces, FGV_PIECE_IN), 2 * PIECE);
-	fgv_pieces_retire(&pieces);
-	fgv_pieces_unbind(&pieces);
+	at = first;
+	fgv_pieces_next(&at);
+	fgv_pieces_at(&first, &start, &bytes)->is_kept = true;
+	fgv_pieces_retire(&pieces, first, &at);
+	fgv_pieces_unbind(&pieces, first, &at);
+	ck_assert_uint_eq(fake.bytes, PIECE);
+	ck_assert(fgv_pieces_at(&first, &start, &bytes)->is_kept);
+	ck_assert_int_eq(fgv_pieces_at(&at, &start, &bytes)->state, FGV_PIECE_IN);
+	ck_assert_int_eq(fgv_pieces_at(&first, &start, &bytes)->state, FGV_PIECE_OUT);
+	fgv_pieces_retire(&pieces, at, &end);
+	fgv_pieces_unbind(&pieces, at, &end);
+	fgv_pieces_forget(&pieces);
+	ck_assert(!fgv_pieces_at(&first, &start, &bytes)->is_kept);
 	ck_assert_uint_eq(fake.bytes, 0);
 	ck_assert_uint_eq(fgv_pieces_bytes(&pieces, FGV_PIECE_OUT), 2 * PIECE);
 	ck_assert_uint_eq(fgv_pieces_bytes(&pieces, FGV_PIECE_EMPTY), PIECE + GRANULE);

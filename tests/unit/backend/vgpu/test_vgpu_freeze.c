@@ -140,6 +140,41 @@ START_TEST(freezing_can_be_withdrawn)
 }
 END_TEST
 
+/* How much is out while the rest is on its way; 0: it was too fast to be seen. */
+static uint64_t freeze_in_part(void)
+{
+	uint64_t away;
+
+	want(true);
+	do
+		away = word(&account()->away_bytes);
+	while (!away && word(&account()->frozen) != FGV_FROZEN);
+	return word(&account()->frozen) == FGV_FROZEN_GOING ? away : 0;
+}
+
+/* What the host has leaves at once, and comes back where the rest is not to go any more. */
+START_TEST(what_is_out_has_left)
+{
+	uint64_t addresses[6], seen = 0;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		addresses[i] = vgpu_must_alloc(&vgpu, 8 * MIB);
+		vgpu_fill(&vgpu, addresses[i], 2 * MIB, i + 1, 4);
+	}
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	for (unsigned tries = 0; tries < 20 || (!seen && tries < 1000); tries++) {
+		seen += freeze_in_part() > 0;
+		thaw();
+		ck_assert_uint_eq(word(&account()->away_bytes), 0);
+		for (uint32_t i = 0; i < 6; i++) {
+			expect_words(addresses[i], 1000, i + 1);
+			expect_words(addresses[i] + 8 * MIB - 4000, 1000, i + 1);
+		}
+	}
+	ck_assert_uint_gt(seen, 0);
+}
+END_TEST
+
 /* --- Over-commitment -------------------------------------------------------------- */
 
 static void want_out(bool out)
@@ -419,6 +454,7 @@ int main(void)
 	tcase_add_test(tests, untouched_stays_nowhere);
 	tcase_add_test(tests, moving_needs_the_grant);
 	tcase_add_test(tests, freezing_can_be_withdrawn);
+	tcase_add_test(tests, what_is_out_has_left);
 	tcase_add_test(tests, asks_for_its_turn);
 	tcase_add_test(tests, waits_for_room);
 	tcase_add_test(tests, fails_without_room);
