@@ -104,7 +104,9 @@ static void look(struct place *at, uint64_t now_ns)
 	struct fgv_gpusched_stats stats;
 
 	fgv_gpusched_session_stats(at->part->sched, &stats);
-	if (stats.holding || stats.waiting || stats.sched.gpu_ns != paging->used_ns)
+	/* Moving is use: what has just come in has not been without any. */
+	if (!has_arrived(at) || stats.holding || stats.waiting ||
+	    stats.sched.gpu_ns != paging->used_ns)
 		paging->active_ns = now_ns;
 	paging->used_ns = stats.sched.gpu_ns;
 	if (at->account.asks == FGV_ASKS_NOTHING)

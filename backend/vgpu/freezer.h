@@ -20,7 +20,8 @@
  * SAVING goes back to FROZEN, and LOADING to SAVED, where the other end stops; SAVING also when it is
  * not wanted any more. What is SAVED stays so until it has been loaded.
  *
- * Moving takes the GPU's time in turns as work does: it goes on while the session has the grant.
+ * Moving takes its turns as work does: it goes on while the session has the grant of the engine that
+ * copies this way.
  *
  * Threads: the dispatcher's.
  */

@@ -129,7 +129,15 @@ int fgv_freezer_release(struct fgv_session *session)
 
 /* --- Moving ---------------------------------------------------------------------- */
 
-/* Whether the session has the GPU; if not, it asks for it. */
+static struct fgv_gate *gate_of(struct fgv_session *session)
+{
+	if (!session->engines.are_granted)
+		return &session->gate;
+	return fgv_engines_gate(session,
+				goes_out(&session->freezer) ? FGV_ENGINE_OUT : FGV_ENGINE_IN);
+}
+
+/* Whether the session has the engine; if not, it asks for it. */
 static bool may_move(struct fgv_session *session, struct fgv_gate *gate)
 {
 	bool may =
@@ -143,7 +151,7 @@ static bool may_move(struct fgv_session *session, struct fgv_gate *gate)
 
 CUresult fgv_freezer_sweep(struct fgv_session *session, unsigned *moved)
 {
-	struct fgv_gate *gate = &session->gate;
+	struct fgv_gate *gate = gate_of(session);
 	CUresult status;
 
 	*moved = 0;

@@ -140,6 +140,44 @@ START_TEST(freezing_can_be_withdrawn)
 }
 END_TEST
 
+static void start_with_engines(void)
+{
+	vgpu_spawn(&vgpu);
+	vgpu.movable = vgpu.has_engines = true;
+	vgpu_begin(&vgpu);
+}
+
+/* Where engines are granted by themselves each way needs its own, and none needs computing. */
+START_TEST(moving_needs_its_engine)
+{
+	struct vgpu in, out;
+	uint64_t address;
+
+	start_with_engines();
+	in = vgpu_copying(&vgpu, 0);
+	out = vgpu_copying(&vgpu, 1);
+	address = vgpu_must_alloc(&vgpu, 40 * MIB);
+	vgpu_fill(&vgpu, address, 10 * MIB, 3, 4);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	vgpu_take_grant(&vgpu);
+	want(true);
+	vgpu_await_wants(&out);
+	await(FGV_FROZEN_GOING);
+	ck_assert_uint_eq(word(&account()->away_bytes), 0);
+	vgpu_grant(&out, FGV_GRANT_NO_LIMIT);
+	await(FGV_FROZEN);
+	want(false);
+	vgpu_await_wants(&in);
+	await(FGV_FROZEN_COMING);
+	vgpu_grant(&in, FGV_GRANT_NO_LIMIT);
+	await(FGV_FROZEN_NOT);
+	vgpu_grant(&vgpu, FGV_GRANT_NO_LIMIT);
+	expect_words(address, 1000, 3);
+	expect_words(address + 40 * MIB - 4000, 1000, 3);
+	vgpu_leave(&vgpu);
+}
+END_TEST
+
 /* How much is out while the rest is on its way; 0: it was too fast to be seen. */
 static uint64_t freeze_in_part(void)
 {
@@ -415,13 +453,28 @@ static void abandon(bool kills)
 	vgpu_give_back(&vgpu);
 }
 
-static void run_schedule(unsigned seed)
+/* All engines are its own, by themselves. */
+static void grant_engines(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct vgpu copying = vgpu_copying(&vgpu, i);
+
+		vgpu_grant(&copying, FGV_GRANT_NO_LIMIT);
+	}
+}
+
+static void run_schedule(unsigned seed, bool has_engines)
 {
 	srand(seed);
 	memset(all, 0, sizeof(all));
 	frozen = false;
 	asked = 0;
-	start();
+	if (has_engines) {
+		start_with_engines();
+		grant_engines();
+	} else {
+		start();
+	}
 	add = vgpu_must_get(&vgpu, vgpu_add_ptx, "add");
 	for (uint32_t i = any(STEPS); i > 0; i--)
 		do_something();
@@ -436,7 +489,7 @@ START_TEST(random_schedules)
 	unsigned count = text ? (unsigned)atoi(text) : SCHEDULES;
 
 	for (unsigned i = 0; i < count; i++)
-		run_schedule(i);
+		run_schedule(i, i % 3 == 2);
 }
 END_TEST
 
@@ -461,6 +514,7 @@ int main(void)
 	tcase_add_test(tests, comes_back_late);
 	tcase_set_timeout(tests, 240);
 	suite_add_tcase(suite, tests);
+	tcase_add_test(many, moving_needs_its_engine);
 	tcase_add_test(many, random_schedules);
 	tcase_set_timeout(many, 36000);
 	suite_add_tcase(suite, many);
