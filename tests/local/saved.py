@@ -1,15 +1,17 @@
 """Frozen memory in files: it leaves the host's memory, comes back as it was, and from nowhere else."""
+import json
 import os
 import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 
 from counting import FAIRGVCTL, MIB, MOVABLE, SIZES, ask, counting, ctl, end, resident, session
-from harness import backend, expect, finish, kill, main, wait_until
+from harness import PATIENCE_S, backend, expect, finish, kill, main, wait_until
 
 TIMES = int(os.environ.get("FAIRGV_TEST_SAVES", "6"))
 CHUNK = 24  # bytes before those that are stored
@@ -188,6 +190,51 @@ def is_refused(folder):
         daemon.expect_at_rest()
 
 
+def ask_raw(daemon, request, *descriptors):
+    """What the daemon answers to a request that comes with these."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.connect(f"{daemon.socket}.control")
+        text = json.dumps(request).encode() + b"\n"
+        if descriptors:
+            socket.send_fds(connection, [text[:1]], descriptors)
+            connection.sendall(text[1:])
+        else:
+            connection.sendall(text)
+        with connection.makefile(encoding="utf-8") as reply:
+            return json.load(reply)
+
+
+def asked_wrongly(folder):
+    """Requests that fairgvctl does not make; none takes a descriptor of the daemon's for good."""
+    with daemon_with(folder) as daemon:
+        program = counting(daemon)
+        number = session(daemon)["number"]
+        save, load = {"request": "save", "session": number}, {"request": "load", "session": number}
+        ours, theirs = socket.socketpair()
+        packets, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with open(folder / "file", "wb") as file, ours, theirs, packets:
+            for request, descriptors, text in (
+                    (save, (), "a stream"), (save, (file.fileno(),), "a stream"),
+                    (save, (packets.fileno(),), "a stream"), (save, (theirs.fileno(),), "not frozen"),
+                    ({**save, "vm": "vm1"}, (theirs.fileno(),), "nothing else"),
+                    ({"request": "save", "vm": "vm2"}, (theirs.fileno(),), "has no session"),
+                    ({"request": "save", "vm": "vm9"}, (theirs.fileno(),), "no VM"),
+                    (load, (theirs.fileno(),), "token"),
+                    ({**load, "token": "0" * 31}, (theirs.fileno(),), "token"),
+                    ({**load, "token": "g" * 32}, (theirs.fileno(),), "token"),
+                    ({**load, "token": 7}, (theirs.fileno(),), "token"),
+                    ({**load, "token": "0" * 32}, (theirs.fileno(),), "not in a file"),
+                    ({"request": "stat", "vms": 1}, (theirs.fileno(),), "list of names")):
+                said = ask_raw(daemon, request, *descriptors)
+                expect(text in said.get("error", ""), f"{request}: {said}")
+            # More than one: the first is taken, and the kernel drops the rest.
+            said = ask_raw(daemon, save, packets.fileno(), theirs.fileno(), file.fileno())
+            expect("a stream" in said.get("error", ""), f"several: {said}")
+        end(program, "a program of which much was asked")
+        daemon.expect_at_rest()
+
+
 def stopped_in_between(folder):
     """Whoever has the file dies, at any time: the memory is where it was, and can be had again."""
     dice = random.Random(3)
@@ -259,4 +306,4 @@ def in_a_folder(test):
 
 
 main(*map(in_a_folder, (leaves_the_host, many_times, is_checked, is_secret, is_refused,
-                        stopped_in_between, ends_while_saved)))
+                        asked_wrongly, stopped_in_between, ends_while_saved)))
