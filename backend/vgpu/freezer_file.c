@@ -48,11 +48,33 @@ static enum fgv_store_word begin(struct fgv_session *session, const struct fgv_o
 	return FGV_STORE_NOT_NOW;
 }
 
+/* What is under way and has nobody at the other end any more comes to nothing now, not in a moment.
+ */
+static void look_at_other_end(struct fgv_session *session)
+{
+	struct fgv_freezer *freezer = &session->freezer;
+	struct pollfd end = {.fd = freezer->store.fd, .events = POLLRDHUP};
+
+	if (!is_under_way(freezer) || poll(&end, 1, 0) <= 0)
+		return;
+	fgv_store_stop(&freezer->store);
+	if (freezer->state == FGV_FREEZER_LOADING) {
+		fgv_store_drop(&freezer->store);
+		fgv_freezer_go_to(session, FGV_FREEZER_SAVED);
+	} else {
+		fgv_freezer_go_to(session, FGV_FREEZER_FROZEN);
+	}
+}
+
 /* Takes @fd over. The word finds room: nothing else has been sent. */
 static void obey(struct fgv_session *session, const struct fgv_order *order, int fd)
 {
-	enum fgv_store_word answer = begin(session, order);
-	uint8_t word = (uint8_t)answer;
+	enum fgv_store_word answer;
+	uint8_t word;
+
+	look_at_other_end(session);
+	answer = begin(session, order);
+	word = (uint8_t)answer;
 
 	send(fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (answer == FGV_STORE_READY)
