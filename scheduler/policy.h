@@ -16,7 +16,8 @@
  * quotas that change with the load (grant), requests and limits (set_shares; pick may answer
  * NULL while somebody waits, and ready_ns says when to ask again), strict priority with gap
  * filling (set_priority, advise, and leave_ns when the urgent one wakes). Placement on several GPUs
- * happens before: one scheduler per GPU, and fgv_sched_load() to choose by.
+ * happens before: one scheduler per GPU, and fgv_sched_load() to choose by. Where turns on several
+ * GPUs are to go together, their schedulers agree on that through gangs.h.
  */
 #ifndef FGV_SCHEDULER_POLICY_H
 #define FGV_SCHEDULER_POLICY_H
@@ -24,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "scheduler/gangs.h"
 #include "scheduler/params.h"
 
 #define FGV_POLICY_VGPU_BYTES	 80  /* a policy's own memory in each vGPU */
@@ -46,6 +48,7 @@ struct fgv_policy_vgpu {
 	uint32_t taken_ns; /* a grant asked back comes back within this, whatever runs */
 	uint32_t units;	   /* reserved of params->units; nothing, under most policies */
 	uint32_t units_limit; /* 0: all */
+	struct fgv_gang_part part; /* of a gang (gangs.h), or of none; the policy tells it things */
 };
 
 /* One GPU's scheduler as a policy sees it; @state is the policy's, zero before init. */
@@ -55,6 +58,9 @@ struct fgv_policy_gpu {
 
 	/* For one queue (sfq.h): the core has grown it for all vGPUs before their attach. */
 	struct fgv_sfq_room *room;
+
+	struct fgv_gangs *gangs; /* that have parts here; NULL: there can be none */
+	unsigned number;	 /* of this GPU among theirs */
 };
 
 /* What a grant carries. The core fills in the defaults, the policy's grant changes them. */
@@ -232,6 +238,21 @@ struct fgv_policy {
 	 */
 	uint64_t (*leave_ns)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 			     struct fgv_policy_vgpu *vgpu, uint64_t now_ns);
+
+	/*
+	 * By when is @holder, whose grant ends at @end_ns or UINT64_MAX, to give back since a gang is
+	 * to begin here? UINT64_MAX: goes on. Asked before all decisions. Left out: gangs are
+	 * scheduled like other vGPUs.
+	 */
+	uint64_t (*leave_by_ns)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+				uint64_t end_ns, uint64_t now_ns);
+
+	/*
+	 * There is nothing more to decide now; @holder holds until @end_ns, or is NULL: what the
+	 * parts of gangs here are to tell the others. Left out together with leave_by_ns.
+	 */
+	void (*tell_gangs)(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
+			   uint64_t end_ns, uint64_t now_ns);
 
 	/*
 	 * Called at or after the time that the last call returned, first when a vGPU wakes;

@@ -12,19 +12,9 @@
  * until it has caught up. So it comes more often, but never for so long that others would stand
  * still.
  */
-#include "scheduler/policy.h"
-
-#include <stddef.h>
+#include "scheduler/fair.h"
 
 #include "common/util.h"
-#include "scheduler/sfq.h"
-
-/*
- * A turn that ends early still lasts for so long, or as many times that as the holder's weight is
- * the other's. It is more than both hand-overs of a burst and the idle time after it cost together,
- * so that even beside a flood of empty bursts the holder gets what its weight says.
- */
-#define TURN_MIN_NS FGV_NS_PER_MS
 
 /*
  * How far past the other's tag the holder's turn goes. What it gains is taken off its next turn;
@@ -48,58 +38,9 @@
 /* What it may have to catch up at most: as much as some turns at the memory may bring. */
 #define CLAIM_NS_MAX (10 * FGV_NS_PER_SEC)
 
-/* A vGPU's own memory. */
-struct fair_own {
-	struct fgv_sfq_node node; /* first */
-	uint64_t granted_ns;
-	uint64_t charged_ns; /* the time up to which it has been charged in this turn */
-	uint64_t slept_ns;   /* when it became idle, */
-	uint32_t owed_ns;    /* and how much it was behind the others then, in its GPU time */
-	bool has_run;	     /* has had a turn */
-	bool is_back;	     /* has had one, was idle, and has not had another since */
-	bool claims;
-	uint64_t claim_ns; /* what it has to catch up, in its GPU time */
-};
-
-struct fair {
-	struct fgv_sfq queue;
-	uint32_t back;	    /* vGPUs that are */
-	bool has_paused;    /* a vGPU that had run, */
-	uint64_t paused_id; /* the last of these, */
-	uint64_t paused_ns; /* and when */
-};
-
-_Static_assert(sizeof(struct fair_own) <= sizeof(((struct fgv_policy_vgpu *)0)->own), "room");
-_Static_assert(sizeof(struct fair) <= sizeof(((struct fgv_policy_gpu *)0)->state), "room");
-
-static struct fair *fair_of(const struct fgv_policy_gpu *gpu)
-{
-	return (struct fair *)gpu->state;
-}
-
-static struct fgv_sfq *queue_of(const struct fgv_policy_gpu *gpu)
-{
-	return &fair_of(gpu)->queue;
-}
-
-static struct fair_own *own_of(const struct fgv_policy_vgpu *vgpu)
-{
-	return (struct fair_own *)vgpu->own;
-}
-
-static struct fgv_sfq_node *node_of(const struct fgv_policy_vgpu *vgpu)
-{
-	return &own_of(vgpu)->node;
-}
-
-static struct fgv_policy_vgpu *vgpu_of(struct fgv_sfq_node *node)
-{
-	return (struct fgv_policy_vgpu *)((char *)node - offsetof(struct fgv_policy_vgpu, own));
-}
-
 static void fair_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
-	struct fgv_sfq *q = queue_of(gpu);
+	struct fgv_sfq *q = fgv_fair_queue(gpu);
 
 	fgv_sfq_init(q, gpu->room, gpu->params->first_tag);
 	q->idle_since_ns = now_ns;
@@ -108,31 +49,31 @@ static void fair_init(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 static int fair_attach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	(void)now_ns;
-	fgv_sfq_node_init(queue_of(gpu), node_of(vgpu), vgpu->id, vgpu->weight);
+	fgv_sfq_node_init(fgv_fair_queue(gpu), fgv_fair_node(vgpu), vgpu->id, vgpu->weight);
 	return 0;
 }
 
 static void fair_detach(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu)
 {
-	fgv_sfq_node_fini(queue_of(gpu), node_of(vgpu));
+	fgv_sfq_node_fini(fgv_fair_queue(gpu), fgv_fair_node(vgpu));
 }
 
 static void set_back(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool is_back)
 {
-	fair_of(gpu)->back += (uint32_t)is_back - own_of(vgpu)->is_back;
-	own_of(vgpu)->is_back = is_back;
+	fgv_fair_of(gpu)->back += (uint32_t)is_back - fgv_fair_own(vgpu)->is_back;
+	fgv_fair_own(vgpu)->is_back = is_back;
 }
 
 /* What it was owed fades at the rate of the clock, so that long pauses earn nothing. */
 static uint64_t owed_tag(const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	const struct fair_own *own = own_of(vgpu);
+	const struct fgv_fair_own *own = fgv_fair_own(vgpu);
 
 	return (own->owed_ns - fgv_min_u64(own->owed_ns, now_ns - own->slept_ns)) / vgpu->weight;
 }
 
 /* What it has not caught up fades likewise. */
-static void fade_claim(struct fair_own *own, uint64_t now_ns)
+static void fade_claim(struct fgv_fair_own *own, uint64_t now_ns)
 {
 	own->claim_ns -= fgv_min_u64(own->claim_ns, now_ns - own->slept_ns);
 }
@@ -140,8 +81,8 @@ static void fade_claim(struct fair_own *own, uint64_t now_ns)
 /* From here on it claims what those get that are active. */
 static void begin_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	struct fgv_sfq *q = queue_of(gpu);
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_sfq *q = fgv_fair_queue(gpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 
 	fade_claim(own, now_ns);
 	fgv_sfq_activate_owed(q, &own->node, owed_tag(vgpu, now_ns), now_ns);
@@ -153,8 +94,8 @@ static void begin_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 /* That far the others have come meanwhile. It begins with them, and has the rest to catch up. */
 static void end_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	struct fgv_sfq *q = queue_of(gpu);
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_sfq *q = fgv_fair_queue(gpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 	uint64_t behind = fgv_min_u64(fgv_sfq_owed(q, &own->node), CLAIM_NS_MAX);
 
 	own->claim_ns = fgv_min_u64(own->claim_ns + behind * vgpu->weight, CLAIM_NS_MAX);
@@ -165,7 +106,7 @@ static void end_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, 
 static void fair_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, bool claims,
 		       uint64_t now_ns)
 {
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 	bool is_idle = !own->node.active;
 
 	own->claims = claims;
@@ -173,25 +114,26 @@ static void fair_claim(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 		begin_claim(gpu, vgpu, now_ns);
 	else if (is_idle) {
 		end_claim(gpu, vgpu, now_ns);
-		fgv_sfq_deactivate(queue_of(gpu), &own->node, now_ns);
+		fgv_sfq_deactivate(fgv_fair_queue(gpu), &own->node, now_ns);
 	}
 }
 
 static void fair_wake(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 
 	set_back(gpu, vgpu, own->has_run);
 	own->granted_ns = own->charged_ns = now_ns; /* it may hold a grant */
+	own->is_passed = false;
 	if (own->claims) {
 		end_claim(gpu, vgpu, now_ns);
 		return;
 	}
 	fade_claim(own, now_ns);
-	fgv_sfq_activate_owed(queue_of(gpu), &own->node, owed_tag(vgpu, now_ns), now_ns);
+	fgv_sfq_activate_owed(fgv_fair_queue(gpu), &own->node, owed_tag(vgpu, now_ns), now_ns);
 }
 
-static void note_pause(struct fair *fair, const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
+static void note_pause(struct fgv_fair *fair, const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	fair->has_paused = true;
 	fair->paused_id = vgpu->id;
@@ -202,51 +144,52 @@ static void note_pause(struct fair *fair, const struct fgv_policy_vgpu *vgpu, ui
 static void fair_sleep(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
 	uint64_t most_ns = fgv_min_u64(OWED_SLICES * gpu->params->slice_ns, UINT32_MAX);
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 
 	set_back(gpu, vgpu, false);
 	if (own->has_run)
-		note_pause(fair_of(gpu), vgpu, now_ns);
-	fgv_sfq_deactivate(queue_of(gpu), &own->node, now_ns);
+		note_pause(fgv_fair_of(gpu), vgpu, now_ns);
+	fgv_sfq_deactivate(fgv_fair_queue(gpu), &own->node, now_ns);
 	own->slept_ns = now_ns;
 	own->owed_ns = 0;
 	if (own->claims)
 		return; /* all that it is behind counts when it wakes */
 	own->owed_ns = (uint32_t)fgv_min_u64(
 		most_ns,
-		fgv_min_u64(most_ns, fgv_sfq_owed(queue_of(gpu), &own->node)) * vgpu->weight);
-}
-
-/* At most as many steps as there are grants out. */
-static struct fgv_sfq_node *first_waiting(const struct fgv_sfq *q,
-					  const struct fgv_sfq_node *except)
-{
-	struct fgv_sfq_node *node = fgv_sfq_first(q);
-
-	while (node != NULL && (node == except || vgpu_of(node)->waiting == 0))
-		node = fgv_sfq_next(q, node);
-	return node;
+		fgv_min_u64(most_ns, fgv_sfq_owed(fgv_fair_queue(gpu), &own->node)) * vgpu->weight);
 }
 
 static struct fgv_policy_vgpu *fair_pick(struct fgv_policy_gpu *gpu, uint64_t now_ns)
 {
-	struct fgv_sfq_node *node = first_waiting(queue_of(gpu), NULL);
+	struct fgv_sfq_node *node;
 
+	if (gpu->gangs != NULL)
+		return fgv_fair_pick_gangs(gpu, now_ns);
+	node = fgv_fair_first(fgv_fair_queue(gpu), NULL);
+	return node != NULL ? fgv_fair_vgpu(node) : NULL;
+}
+
+/* A part whose gang can't have another GPU. */
+static bool fair_withholds(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
+			   uint64_t now_ns)
+{
 	(void)now_ns;
-	return node != NULL ? vgpu_of(node) : NULL;
+	return gpu->gangs != NULL && fgv_fair_own(vgpu)->is_passed;
 }
 
 static struct fgv_policy_vgpu *fair_next(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 					 uint64_t used_ns, uint64_t now_ns)
 {
-	struct fgv_sfq_node *mine = node_of(holder);
-	struct fgv_sfq_node *other = first_waiting(queue_of(gpu), mine);
+	struct fgv_sfq_node *mine = fgv_fair_node(holder);
+	struct fgv_sfq_node *other = fgv_fair_first(fgv_fair_queue(gpu), mine);
+	struct fgv_policy_vgpu *called = fgv_fair_called(gpu, now_ns + used_ns);
 
-	(void)now_ns;
+	if (called != NULL)
+		return called;
 	if (other == NULL ||
 	    fgv_sfq_precedes(mine, fgv_sfq_finish(mine, used_ns), other, other->start))
 		return holder;
-	return vgpu_of(other);
+	return fgv_fair_vgpu(other);
 }
 
 /*
@@ -256,15 +199,14 @@ static struct fgv_policy_vgpu *fair_next(struct fgv_policy_gpu *gpu, struct fgv_
 static uint64_t turn_left_ns(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *holder,
 			     const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	const struct fair_own *its = own_of(holder);
-	uint64_t from = its->node.start, to = node_of(vgpu)->start;
+	const struct fgv_fair_own *its = fgv_fair_own(holder);
+	uint64_t from = its->node.start, to = fgv_fair_node(vgpu)->start;
 	uint64_t behind = fgv_sfq_before(from, to) ? to - from : 0;
-	uint64_t least_ns = fgv_max_u64(TURN_MIN_NS, TURN_MIN_NS * holder->weight / vgpu->weight);
 	uint64_t end_ns;
 
 	if (behind >= gpu->params->slice_ns)
 		return UINT64_MAX;
-	end_ns = fgv_max_u64(its->granted_ns + least_ns,
+	end_ns = fgv_max_u64(its->granted_ns + fgv_fair_least_ns(holder, vgpu),
 			     its->charged_ns + behind * holder->weight + PAST_NS);
 	return end_ns - fgv_min_u64(end_ns, now_ns);
 }
@@ -272,8 +214,11 @@ static uint64_t turn_left_ns(const struct fgv_policy_gpu *gpu, const struct fgv_
 static uint64_t fair_leave_ns(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *holder,
 			      struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	if (!own_of(vgpu)->is_back ||
-	    first_waiting(queue_of(gpu), node_of(holder)) != node_of(vgpu))
+	/* The turn of a gang ends on all its GPUs at the same time. */
+	if (gpu->gangs != NULL && fgv_fair_is_together(holder))
+		return UINT64_MAX;
+	if (!fgv_fair_own(vgpu)->is_back ||
+	    fgv_fair_first(fgv_fair_queue(gpu), fgv_fair_node(holder)) != fgv_fair_node(vgpu))
 		return UINT64_MAX;
 	return turn_left_ns(gpu, holder, vgpu, now_ns);
 }
@@ -282,7 +227,7 @@ static uint64_t fair_leave_ns(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu
 static bool has_pausing_neighbour(const struct fgv_policy_gpu *gpu,
 				  const struct fgv_policy_vgpu *vgpu, uint64_t now_ns)
 {
-	const struct fair *fair = fair_of(gpu);
+	const struct fgv_fair *fair = fgv_fair_of(gpu);
 
 	return fair->queue.active == 1 && fair->has_paused && fair->paused_id != vgpu->id &&
 	       now_ns - fair->paused_ns < gpu->params->slice_ns;
@@ -296,41 +241,44 @@ static void fair_grant(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu,
 	if (vgpu->holding > 0)
 		return; /* leave_ns says how long */
 	set_back(gpu, vgpu, false);
-	own_of(vgpu)->has_run = true;
-	own_of(vgpu)->granted_ns = own_of(vgpu)->charged_ns = now_ns;
+	fgv_fair_own(vgpu)->is_passed = false;
+	fgv_fair_own(vgpu)->has_run = true;
+	fgv_fair_own(vgpu)->granted_ns = fgv_fair_own(vgpu)->charged_ns = now_ns;
 	if (has_pausing_neighbour(gpu, vgpu, now_ns))
 		grant->ahead_ns = AHEAD_NS;
-	if (fair_of(gpu)->back == 0)
+	if (gpu->gangs != NULL)
+		fgv_fair_fit_gangs(gpu, vgpu, grant, now_ns);
+	if (fgv_fair_of(gpu)->back == 0 || (gpu->gangs != NULL && fgv_fair_is_together(vgpu)))
 		return;
-	next = first_waiting(queue_of(gpu), node_of(vgpu));
-	if (next != NULL && own_of(vgpu_of(next))->is_back)
+	next = fgv_fair_first(fgv_fair_queue(gpu), fgv_fair_node(vgpu));
+	if (next != NULL && fgv_fair_own(fgv_fair_vgpu(next))->is_back)
 		grant->slice_ns = fgv_min_u64(grant->slice_ns,
-					      turn_left_ns(gpu, vgpu, vgpu_of(next), now_ns));
+					      turn_left_ns(gpu, vgpu, fgv_fair_vgpu(next), now_ns));
 }
 
 static void fair_charge(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint64_t used_ns,
 			uint64_t now_ns)
 {
-	struct fair_own *own = own_of(vgpu);
+	struct fgv_fair_own *own = fgv_fair_own(vgpu);
 	uint64_t waived_ns = fgv_min_u64(own->claim_ns, used_ns - used_ns / CLAIM_PARTS);
 
 	own->charged_ns = now_ns;
 	own->claim_ns -= waived_ns;
-	fgv_sfq_charge(queue_of(gpu), &own->node, used_ns - waived_ns);
+	fgv_sfq_charge(fgv_fair_queue(gpu), &own->node, used_ns - waived_ns);
 }
 
 static void fair_set_weight(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu, uint32_t old)
 {
 	(void)gpu;
 	(void)old;
-	fgv_sfq_set_weight(node_of(vgpu), vgpu->weight);
+	fgv_sfq_set_weight(fgv_fair_node(vgpu), vgpu->weight);
 }
 
 static bool fair_tags(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		      struct fgv_policy_tags *tags)
 {
-	tags->start_ns = node_of(vgpu)->start;
-	tags->virtual_ns = queue_of(gpu)->vtime;
+	tags->start_ns = fgv_fair_node(vgpu)->start;
+	tags->virtual_ns = fgv_fair_queue(gpu)->vtime;
 	return true;
 }
 
@@ -346,10 +294,13 @@ const struct fgv_policy fgv_policy_fair = {
 	.sleep = fair_sleep,
 	.claim = fair_claim,
 	.pick = fair_pick,
+	.withholds = fair_withholds,
 	.next = fair_next,
 	.grant = fair_grant,
 	.leave_ns = fair_leave_ns,
 	.charge = fair_charge,
 	.set_weight = fair_set_weight,
+	.leave_by_ns = fgv_fair_leave_by_ns,
+	.tell_gangs = fgv_fair_tell_gangs,
 	.tags = fair_tags,
 };

@@ -35,7 +35,12 @@ void fgv_sched_params_init(struct fgv_sched_params *params)
 static void start_policy(struct fgv_sched *sched, const struct fgv_policy *policy, uint64_t now_ns)
 {
 	sched->policy = policy;
-	sched->gpu = (struct fgv_policy_gpu){.params = &sched->params, .room = &sched->room};
+	sched->gpu = (struct fgv_policy_gpu){
+		.params = &sched->params,
+		.room = &sched->room,
+		.gangs = policy->tell_gangs != NULL ? sched->gangs : NULL,
+		.number = sched->number,
+	};
 	sched->tick_ns = FGV_SCHED_NEVER;
 	if (policy->init != NULL)
 		policy->init(&sched->gpu, now_ns);
@@ -145,8 +150,11 @@ int fgv_sched_set_policy(struct fgv_sched *sched, const struct fgv_policy *polic
 
 	now_ns = sched_advance(sched, now_ns);
 	fgv_sched_settle(sched, now_ns);
-	LIST_FOREACH(vgpu, &sched->vgpus, link)
+	LIST_FOREACH(vgpu, &sched->vgpus, link) {
 		policy_detach(sched, vgpu);
+		if (vgpu->pub.part.gang != NULL)
+			fgv_gang_tell(&vgpu->pub.part, &(struct fgv_gang_view){0});
+	}
 	stop_policy(sched);
 	start_policy(sched, policy, now_ns);
 	err = attach_all(sched);
@@ -214,6 +222,8 @@ int fgv_sched_detach_vgpu(struct fgv_sched_vgpu *vgpu)
 	if (!LIST_EMPTY(&vgpu->all))
 		return -EBUSY;
 	policy_detach(vgpu->sched, vgpu);
+	if (vgpu->pub.part.gang != NULL)
+		fgv_gang_leave(&vgpu->pub.part);
 	LIST_REMOVE(vgpu, link);
 	vgpu->sched->requested -= vgpu->pub.shares.request;
 	vgpu->sched->load.vgpus--;

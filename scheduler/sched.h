@@ -92,6 +92,18 @@ int fgv_sched_set_units(struct fgv_sched_vgpu *vgpu, uint32_t units, uint32_t li
 uint64_t fgv_sched_units(const struct fgv_sched_vgpu *vgpu);
 uint64_t fgv_sched_held_units(const struct fgv_sched_vgpu *vgpu);
 
+/*
+ * This is the scheduler of GPU number @gpu, below FGV_GANGS_GPUS, of those that share @gangs, which
+ * outlive it. Before its first vGPU.
+ */
+void fgv_sched_join_gangs(struct fgv_sched *sched, struct fgv_gangs *gangs, unsigned gpu);
+
+/*
+ * @vgpu becomes the part of @gang on this GPU; under policies that know no gangs nothing comes of
+ * it. -EBUSY: it is active, or a part of one; -EINVAL: the scheduler has joined no gangs.
+ */
+int fgv_sched_set_gang(struct fgv_sched_vgpu *vgpu, struct fgv_gang *gang);
+
 /* A grant of @vgpu that is asked back comes back within @taken_ns; at first nobody knows. */
 void fgv_sched_set_taken(struct fgv_sched_vgpu *vgpu, uint64_t taken_ns);
 
@@ -193,6 +205,11 @@ enum fgv_sched_action {
 	 * time. Told once per wait. The driver may change to `fair`.
 	 */
 	FGV_SCHED_STARVED,
+	/*
+	 * A gang is to begin on the GPUs in `gpus`, bits by their numbers: their schedulers have
+	 * something to decide (fgv_sched_join_gangs()). session is NULL.
+	 */
+	FGV_SCHED_KNOCK,
 };
 
 struct fgv_sched_decision {
@@ -203,6 +220,7 @@ struct fgv_sched_decision {
 	bool must_fit;
 	uint64_t units;			   /* GRANT; likewise */
 	uint64_t owed_ns;		   /* STARVED */
+	uint32_t gpus;			   /* KNOCK */
 	bool cosched;			   /* GRANT, AWAKE */
 	int32_t vcpu; /* with cosched: the last vCPU that waited; -1: unknown */
 };

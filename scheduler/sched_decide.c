@@ -230,8 +230,10 @@ static bool decide_awake(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sc
 bool fgv_sched_decide(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d)
 {
 	now_ns = fgv_sched_enter(sched, now_ns);
+	fgv_sched_follow_gangs(sched, now_ns);
 	return decide_grant(sched, now_ns, d) || decide_limit(sched, now_ns, d) ||
-	       decide_awake(sched, now_ns, d) || fgv_sched_watch_decide(sched, now_ns, d);
+	       decide_awake(sched, now_ns, d) || fgv_sched_watch_decide(sched, now_ns, d) ||
+	       fgv_sched_tell_gangs(sched, now_ns, d);
 }
 
 uint64_t fgv_sched_next_ns(const struct fgv_sched *sched, uint64_t now_ns)

@@ -1,6 +1,7 @@
 /*
  * The core's own structures, shared by sched.c (set-up), sched_grant.c (events), sched_decide.c
- * (decisions), sched_look.c (reports) and sched_watch.c (the watchdog). Drivers see sched.h, policies policy.h.
+ * (decisions), sched_look.c (reports), sched_watch.c (the watchdog) and sched_gangs.c. Drivers see sched.h,
+ * policies policy.h.
  */
 #ifndef FGV_SCHEDULER_SCHED_PRIV_H
 #define FGV_SCHEDULER_SCHED_PRIV_H
@@ -80,6 +81,8 @@ struct fgv_sched {
 	struct fgv_sfq_room room; /* the policy's, for all vGPUs */
 	const struct fgv_policy *policy;
 	struct fgv_sched_params params;
+	struct fgv_gangs *gangs;
+	unsigned number; /* of its GPU among theirs */
 	LIST_HEAD(, fgv_sched_vgpu) vgpus;
 	struct fgv_sched_queue waiting; /* oldest request first */
 	struct fgv_sched_queue holding; /* oldest grant first */
@@ -138,6 +141,10 @@ void fgv_sched_shorten_own(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);
 
 /* The grant of @holder ends within a slice from now, if others wait. */
 void fgv_sched_end_within(struct fgv_sched_session *holder, uint64_t now_ns);
+
+/* Gangs: before the decisions, and when there are no more; whether other GPUs have some then. */
+void fgv_sched_follow_gangs(struct fgv_sched *sched, uint64_t now_ns);
+bool fgv_sched_tell_gangs(struct fgv_sched *sched, uint64_t now_ns, struct fgv_sched_decision *d);
 
 /* The place of @vgpu among the others has changed. */
 void fgv_sched_reorder(struct fgv_sched_vgpu *vgpu, uint64_t now_ns);

@@ -295,6 +295,18 @@ void fgv_sfq_charge(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t used_
 	advance_vtime(q);
 }
 
+void fgv_sfq_forfeit(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t start)
+{
+	if (!fgv_sfq_before(node->start, start))
+		return;
+	node->start = start;
+	node->rest = 0;
+	move_back(q, node);
+	if (fgv_sfq_before(q->last_finish, start))
+		q->last_finish = start;
+	advance_vtime(q);
+}
+
 void fgv_sfq_set_weight(struct fgv_sfq_node *node, uint32_t weight)
 {
 	/* The rest stands for rest / weight of a nanosecond of virtual time. */

@@ -117,6 +117,9 @@ void fgv_sfq_deactivate(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t n
 /* @node got @used_ns of service, which may be far more than it was offered. */
 void fgv_sfq_charge(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t used_ns);
 
+/* @node, which is active, is owed nothing from before @start: its tag is that or later. */
+void fgv_sfq_forfeit(struct fgv_sfq *q, struct fgv_sfq_node *node, uint64_t start);
+
 /* Takes effect with the next charge; what was charged stays as it was. */
 void fgv_sfq_set_weight(struct fgv_sfq_node *node, uint32_t weight);
 

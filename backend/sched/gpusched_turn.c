@@ -351,7 +351,8 @@ static void decide(struct fgv_gpusched *gpusched, uint64_t now_ns)
 	struct fgv_sched_decision d;
 
 	while (fgv_sched_decide(gpusched->sched, now_ns, &d)) {
-		struct fgv_gpusched_session *session = fgv_sched_session_owner(d.session);
+		struct fgv_gpusched_session *session =
+			d.session ? fgv_sched_session_owner(d.session) : NULL;
 
 		switch (d.action) {
 		case FGV_SCHED_GRANT:
@@ -368,6 +369,8 @@ static void decide(struct fgv_gpusched *gpusched, uint64_t now_ns)
 		case FGV_SCHED_STARVED:
 			relieve(gpusched, &d, now_ns);
 			break;
+		case FGV_SCHED_KNOCK:
+			break; /* has joined no gangs */
 		}
 	}
 }

@@ -296,7 +296,7 @@ static void take_limit(struct world *world, const struct fgv_sched_decision *d)
 
 static void carry_out(struct world *world, const struct fgv_sched_decision *d)
 {
-	struct vgpu *vgpu = fgv_sched_session_owner(d->session);
+	struct vgpu *vgpu = d->session != NULL ? fgv_sched_session_owner(d->session) : NULL;
 
 	switch (d->action) {
 	case FGV_SCHED_GRANT:
@@ -311,6 +311,8 @@ static void carry_out(struct world *world, const struct fgv_sched_decision *d)
 	case FGV_SCHED_STARVED:
 		world->starved++;
 		break;
+	case FGV_SCHED_KNOCK:
+		break; /* there is one GPU */
 	}
 }
 
