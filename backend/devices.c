@@ -383,6 +383,7 @@ void fgv_devices_stop(struct fgv_devices *devices)
 		fgv_arbiter_destroy(devices->list[i].arbiter);
 		devices->list[i].arbiter = NULL;
 	}
+	fgv_gpugangs_fini(&devices->gangs);
 	fgv_cosched_fini(&devices->cosched);
 }
 
@@ -393,6 +394,7 @@ static int start_copying(struct fgv_device *device, const struct fgv_gpusched_co
 	int ret = 0;
 
 	copying.cosched = NULL;
+	copying.gangs = NULL;
 	/* Multiprocessors have nothing to do with it. */
 	if (sched->policy->set_units)
 		copying.policy = &fgv_policy_fair;
@@ -417,6 +419,8 @@ static int start_device(struct fgv_device *device, const struct fgv_gpusched_con
 	return ret;
 }
 
+_Static_assert(FGV_GPU_DEVICES_MAX <= FGV_GANGS_GPUS, "each has a number among the gangs'");
+
 int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *config)
 {
 	struct fgv_gpusched_config sched = {
@@ -428,17 +432,25 @@ int fgv_devices_start(struct fgv_devices *devices, const struct fgv_config *conf
 
 	if (ret)
 		return ret;
+	ret = fgv_gpugangs_init(&devices->gangs);
+	if (ret) {
+		fgv_cosched_fini(&devices->cosched);
+		return ret;
+	}
 	if (config->cosched)
 		sched.cosched = &devices->cosched;
 	fgv_sched_params_init(&sched.params);
+	sched.gangs = &devices->gangs;
 	sched.params.slice_ns = config->slice_ns;
 	sched.params.share_window_ns = config->share_window_ns;
 	sched.params.blocking_ns = fgv_config_blocking_ns(config);
 	sched.params.awake_lead_ns = config->awake_lead_ns;
 	sched.params.interactive_calls = (uint32_t)config->interactive_calls;
 	sched.params.interactive_window_ns = config->interactive_window_ns;
-	for (size_t i = 0; i < devices->count && !ret; i++)
+	for (size_t i = 0; i < devices->count && !ret; i++) {
+		sched.number = (unsigned)i;
 		ret = start_device(&devices->list[i], &sched, config->engines);
+	}
 	if (ret)
 		fgv_devices_stop(devices);
 	return ret;

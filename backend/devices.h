@@ -12,6 +12,7 @@
 #include "api/wire.h"
 #include "backend/config/config.h"
 #include "backend/sched/cosched.h"
+#include "backend/sched/gpugangs.h"
 
 struct fgv_arbiter;
 struct fgv_gpusched;
@@ -35,7 +36,8 @@ struct fgv_device {
 
 struct fgv_devices {
 	size_t count;
-	struct fgv_cosched cosched; /* while their schedulers run */
+	struct fgv_cosched cosched; /* while their schedulers run, as are gangs */
+	struct fgv_gpugangs gangs;
 	struct fgv_device list[FGV_GPU_DEVICES_MAX];
 };
 

@@ -28,6 +28,18 @@ static void fini_shares(struct fgv_vm *vm)
 {
 	while (vm->share_count)
 		fgv_share_fini(&vm->shares[--vm->share_count]);
+	fgv_gang_destroy(vm->gang);
+	vm->gang = NULL;
+}
+
+/* Its turns on all its GPUs go together from now on. */
+static int make_gang(struct fgv_vm *vm, const struct fgv_devices *devices)
+{
+	int ret = fgv_gang_create(&vm->gang, devices->gangs.gangs);
+
+	for (unsigned i = 0; i < vm->share_count && !ret; i++)
+		ret = fgv_gpusched_set_gang(vm->shares[i].vgpu, vm->gang);
+	return ret;
 }
 
 int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
@@ -50,6 +62,8 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 				     &devices->list[number]);
 		vm->share_count += !ret;
 	}
+	if (!ret && config->gang)
+		ret = make_gang(vm, devices);
 	if (ret)
 		fgv_vm_fini(vm);
 	return ret;

@@ -22,6 +22,7 @@ struct fgv_vm {
 	struct fgv_config_vm copy;
 	struct fgv_share shares[FGV_GPU_DEVICES_MAX]; /* in the order of its list */
 	unsigned share_count;			      /* at least one */
+	struct fgv_gang *gang; /* that its shares are parts of; NULL: none */
 	int cgroup_fd;				      /* as of fgv_cgroups_open(); -1 until then */
 	struct fgv_rate_bucket starts;
 	struct fgv_relay_limit lines; /* of what its processes log */

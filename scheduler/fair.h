@@ -91,7 +91,8 @@ static inline uint64_t fgv_fair_least_ns(const struct fgv_policy_vgpu *holder,
 
 struct fgv_policy_vgpu *fgv_fair_pick_gangs(struct fgv_policy_gpu *gpu, uint64_t now_ns);
 
-/* Whose gang has an appointment here by @at_ns, and which waits for that; NULL also without gangs. */
+/* Whose gang has an appointment here by @at_ns, and which waits for that; NULL also without gangs.
+ */
 struct fgv_policy_vgpu *fgv_fair_called(const struct fgv_policy_gpu *gpu, uint64_t at_ns);
 
 /* The grant that @vgpu gets ends with its gang's turn, or in time for another gang. */

@@ -10,7 +10,8 @@
 /* Parts that are passed over at once; behind them the first one gets the GPU. */
 #define PASSED_MAX 16
 
-/* What is less than this away is now: less than what it costs to give the GPU to others meanwhile. */
+/* What is less than this away is now: less than what it costs to give the GPU to others meanwhile.
+ */
 static uint64_t near_ns(const struct fgv_policy_gpu *gpu)
 {
 	return fgv_min_u64(FGV_NS_PER_MS / 2, gpu->params->slice_ns / 4);
@@ -115,8 +116,8 @@ void fgv_fair_fit_gangs(struct fgv_policy_gpu *gpu, struct fgv_policy_vgpu *vgpu
 /* --- From when on a part may have its GPU ------------------------------------- */
 
 /*
- * Whether another one that waits comes before @vgpu with the tag @start, by more than the slack. One
- * that was passed over is behind for that by up to its own slack, which does not count.
+ * Whether another one that waits comes before @vgpu with the tag @start, by more than the slack.
+ * One that was passed over is behind for that by up to its own slack, which does not count.
  */
 static bool has_rival(const struct fgv_policy_gpu *gpu, const struct fgv_policy_vgpu *vgpu,
 		      const struct fgv_policy_vgpu *holder, uint64_t start)
@@ -168,8 +169,8 @@ static uint64_t from_ns(const struct fgv_policy_gpu *gpu, const struct fgv_polic
 	/* The turn of another gang is not cut on one of its GPUs. */
 	if (fgv_fair_is_together(holder))
 		return end_ns;
-	at_ns = fgv_max_u64(at_ns, fgv_fair_own(holder)->granted_ns +
-					   fgv_fair_least_ns(holder, vgpu));
+	at_ns = fgv_max_u64(at_ns,
+			    fgv_fair_own(holder)->granted_ns + fgv_fair_least_ns(holder, vgpu));
 	return fgv_max_u64(fgv_min_u64(at_ns, end_ns), now_ns);
 }
 

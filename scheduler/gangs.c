@@ -31,7 +31,7 @@ struct fgv_gangs {
 	LIST_HEAD(, fgv_gang_part) parts[FGV_GANGS_GPUS];
 	struct fgv_gang *caller[FGV_GANGS_GPUS];
 	uint64_t call_ns[FGV_GANGS_GPUS]; /* when it is to begin there */
-	uint32_t knocks[FGV_GANGS_GPUS]; /* by which GPU, at which ones */
+	uint32_t knocks[FGV_GANGS_GPUS];  /* by which GPU, at which ones */
 	uint64_t tickets;
 };
 
@@ -322,7 +322,8 @@ uint64_t fgv_gang_granted(struct fgv_gang_part *part, uint64_t slice_ns, uint64_
 	was_called = gang->called & bit(part->gpu);
 	cancel_call(gang, part->gpu);
 	if (!is_on(part, near_ns, now_ns))
-		gang->end_ns = slice_ns + (was_called ? fgv_max_u64(now_ns, gang->begin_ns) : now_ns);
+		gang->end_ns =
+			slice_ns + (was_called ? fgv_max_u64(now_ns, gang->begin_ns) : now_ns);
 	if (was_called && gang->called == 0 && now_ns <= gang->begin_ns + near_ns)
 		gang->stats.together++;
 	gang->holding |= bit(part->gpu);

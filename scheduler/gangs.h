@@ -95,9 +95,9 @@ struct fgv_gang_part *fgv_gangs_first(struct fgv_gangs *gangs, unsigned gpu);
 void fgv_gang_tell(struct fgv_gang_part *part, const struct fgv_gang_view *view);
 
 /*
- * It is @part's turn, now: may it have its GPU? UINT64_MAX: no, its gang can't have another one yet.
- * A later time than now: the gang has an appointment then, and the GPU may be given to others until
- * that. What is less than @near_ns away is now.
+ * It is @part's turn, now: may it have its GPU? UINT64_MAX: no, its gang can't have another one
+ * yet. A later time than now: the gang has an appointment then, and the GPU may be given to others
+ * until that. What is less than @near_ns away is now.
  */
 uint64_t fgv_gang_begin_ns(struct fgv_gang_part *part, uint64_t near_ns, uint64_t now_ns);
 

@@ -1,7 +1,7 @@
 /*
  * The core's own structures, shared by sched.c (set-up), sched_grant.c (events), sched_decide.c
- * (decisions), sched_look.c (reports), sched_watch.c (the watchdog) and sched_gangs.c. Drivers see sched.h,
- * policies policy.h.
+ * (decisions), sched_look.c (reports), sched_watch.c (the watchdog) and sched_gangs.c. Drivers see
+ * sched.h, policies policy.h.
  */
 #ifndef FGV_SCHEDULER_SCHED_PRIV_H
 #define FGV_SCHEDULER_SCHED_PRIV_H

@@ -238,6 +238,22 @@ static int add_sms(json_t *object, const struct fgv_vm *vm)
 				  integer((uint64_t)__builtin_popcountll(held) * each)));
 }
 
+/* How turns of a VM that is a gang went; of others nothing is said. */
+static int add_gang(json_t *object, const struct fgv_vm *vm, bool figures)
+{
+	struct fgv_gang_stats stats;
+
+	if (!vm->gang)
+		return 0;
+	fgv_gang_stats(vm->gang, &stats);
+	return json_object_set_new(object, "gang", json_true()) |
+	       (figures ? json_object_update_new(object, json_pack("{s:I, s:I}", "gang_turns",
+								   integer(stats.turns),
+								   "gang_turns_together",
+								   integer(stats.together)))
+			: 0);
+}
+
 static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *vm, bool figures)
 {
 	json_t *sessions = sessions_of(scope, vm, figures);
@@ -254,6 +270,7 @@ static json_t *vm_of(const struct fgv_admin_scope *scope, const struct fgv_vm *v
 			   integer(shares.bound_ns), "device", integer(vm->config->device));
 	err = object ? 0 : -1;
 	err |= add_sms(object, vm);
+	err |= add_gang(object, vm, figures);
 	fgv_vm_usage(vm, &account);
 	err |= json_object_set_new(object, "memory_bytes",
 				   json_integer(integer(account.memory_bytes)));

@@ -90,6 +90,7 @@ struct fgv_config_vm {
 	uint64_t images_bytes;	       /* of modules, kept for later programs; 0: none */
 	enum fgv_slicing slicing;      /* FGV_SLICING_AS_ALL */
 	bool movable;		       /* its programs' memory may leave the GPU */
+	bool gang;		       /* its turns on several GPUs go together */
 	const struct config_setting_t *place;
 };
 

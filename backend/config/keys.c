@@ -181,6 +181,10 @@ static const struct fgv_config_key keys[] = {
 	{"movable", true, FGV_CONFIG_SWITCH, VM(movable), 0, 0, false, "false",
 	 "whether its programs' memory may leave the GPU, and come back (fairgvctl freeze)",
 	 FGV_CONFIG_LATER},
+	{"gang", true, FGV_CONFIG_SWITCH, VM(gang), 0, 0, false, "false",
+	 "whether its turns on several GPUs go together, as its kernels there wait for each other "
+	 "(fair)",
+	 FGV_CONFIG_RESTART},
 	{"ivshmem", true, FGV_CONFIG_PATH, VM(ivshmem), 0, 0, 0, "none: no QEMU guest",
 	 "the Unix socket that its QEMU connects to", FGV_CONFIG_NO_QEMU},
 	{"ivshmem_user", true, FGV_CONFIG_USER, VM(ivshmem_user), 0, 0, 0, "the daemon's user",

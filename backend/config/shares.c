@@ -40,6 +40,18 @@ static int check_priority(const struct fgv_config_reader *reader, const struct f
 					policy->name);
 }
 
+static int check_gang(const struct fgv_config_reader *reader, const struct fgv_config_vm *vm)
+{
+	const config_setting_t *place = config_setting_get_member(vm->place, "gang");
+	const struct fgv_policy *policy = reader->config->policy;
+
+	if (!vm->gang || policy->tell_gangs)
+		return 0;
+	return fgv_config_values_refuse(reader, place, "gang",
+					"policy \"%s\" knows no gangs; \"fair\" does",
+					policy->name);
+}
+
 /* The requests of @device's VMs up to @vm. */
 static uint64_t requests_up_to(const struct fgv_config *config, const struct fgv_config_vm *vm,
 			       unsigned device)
@@ -119,6 +131,8 @@ static int check_shares_of(const struct fgv_config_reader *reader, const struct 
 		ret = check_share(reader, vm, "slo", vm->slo_ns != 0);
 	if (!ret)
 		ret = check_priority(reader, vm);
+	if (!ret)
+		ret = check_gang(reader, vm);
 	if (ret)
 		return ret;
 	fgv_config_text_show_share(vm->request, text[0], sizeof(text[0]));

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 #include "backend/memory.h"
+#include "backend/sched/gpugangs.h"
 #include "common/util.h"
 #include "shmring/park.h"
 
@@ -78,6 +79,13 @@ static void stop_thread(struct fgv_gpusched *gpusched)
 
 /* --- Set-up ---------------------------------------------------------------- */
 
+/* From now on nobody knocks here. */
+static void leave_gangs(const struct fgv_gpusched *gpusched)
+{
+	if (gpusched->config.gangs)
+		fgv_gpugangs_leave(gpusched->config.gangs, gpusched->config.number);
+}
+
 int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_config *config)
 {
 	struct fgv_gpusched *gpusched = calloc(1, sizeof(*gpusched));
@@ -97,12 +105,17 @@ int fgv_gpusched_create(struct fgv_gpusched **out, const struct fgv_gpusched_con
 	ret = fgv_bells_init(&gpusched->bells);
 	if (ret)
 		goto destroy_sched;
+	if (config->gangs) {
+		fgv_sched_join_gangs(gpusched->sched, config->gangs->gangs, config->number);
+		fgv_gpugangs_join(config->gangs, config->number, &gpusched->bells);
+	}
 	ret = fgv_bells_start(&gpusched->bells, serve, gpusched);
 	if (ret)
 		goto close_bells;
 	*out = gpusched;
 	return 0;
 close_bells:
+	leave_gangs(gpusched);
 	fgv_bells_fini(&gpusched->bells);
 destroy_sched:
 	fgv_sched_destroy(gpusched->sched);
@@ -116,6 +129,7 @@ void fgv_gpusched_destroy(struct fgv_gpusched *gpusched)
 {
 	if (!gpusched)
 		return;
+	leave_gangs(gpusched);
 	stop_thread(gpusched);
 	fgv_bells_fini(&gpusched->bells);
 	fgv_sched_destroy(gpusched->sched);
@@ -157,6 +171,16 @@ int fgv_gpusched_set_weight(struct fgv_gpusched_vgpu *vgpu, uint32_t weight)
 
 	pthread_mutex_lock(&vgpu->gpusched->lock);
 	ret = fgv_gpusched_levels_weigh(vgpu, weight);
+	pthread_mutex_unlock(&vgpu->gpusched->lock);
+	return ret;
+}
+
+int fgv_gpusched_set_gang(struct fgv_gpusched_vgpu *vgpu, struct fgv_gang *gang)
+{
+	int ret;
+
+	pthread_mutex_lock(&vgpu->gpusched->lock);
+	ret = fgv_sched_set_gang(vgpu->sched, gang);
 	pthread_mutex_unlock(&vgpu->gpusched->lock);
 	return ret;
 }

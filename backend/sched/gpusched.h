@@ -19,6 +19,7 @@
 struct fgv_cosched;
 struct fgv_hold;
 struct fgv_cosched_owner;
+struct fgv_gpugangs;
 struct fgv_gpusched;
 struct fgv_gpusched_vgpu;
 struct fgv_gpusched_session;
@@ -40,6 +41,8 @@ struct fgv_gpusched_config {
 	 */
 	uint64_t hang_held_ns;
 	struct fgv_cosched *cosched; /* NULL: no vCPU is favoured; outlives the scheduler */
+	struct fgv_gpugangs *gangs;  /* NULL: there are none; likewise */
+	unsigned number;	     /* of this GPU among theirs */
 };
 
 /* 0 or a negative errno. */
@@ -66,6 +69,9 @@ void fgv_gpusched_shares(const struct fgv_gpusched_vgpu *vgpu, struct fgv_sched_
  */
 int fgv_gpusched_set_priority(struct fgv_gpusched_vgpu *vgpu, uint32_t priority);
 uint32_t fgv_gpusched_priority(const struct fgv_gpusched_vgpu *vgpu);
+
+/* @vgpu, which has no sessions, becomes a part of @gang. Refused as by fgv_sched_set_gang(). */
+int fgv_gpusched_set_gang(struct fgv_gpusched_vgpu *vgpu, struct fgv_gang *gang);
 
 /* Refused as by fgv_sched_set_units(). */
 int fgv_gpusched_set_units(struct fgv_gpusched_vgpu *vgpu, uint32_t units, uint32_t limit);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include "backend/sched/gpugangs.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/park.h"
@@ -370,7 +371,8 @@ static void decide(struct fgv_gpusched *gpusched, uint64_t now_ns)
 			relieve(gpusched, &d, now_ns);
 			break;
 		case FGV_SCHED_KNOCK:
-			break; /* has joined no gangs */
+			fgv_gpugangs_knock(gpusched->config.gangs, d.gpus);
+			break;
 		}
 	}
 }

@@ -104,10 +104,10 @@ static void begin_comparing(struct gangs_world *world, const struct vm *vm, unsi
 }
 
 /*
- * What a VM may be ahead of another that is no gang, both asking all the time: two slices of its own
- * and two of the other's, which is start-time fair queuing; as a gang two more of its own and one of
- * the other's, since it may be ahead as it begins, and may have been passed over before; and what it
- * was owed as it became idle.
+ * What a VM may be ahead of another that is no gang, both asking all the time: two slices of its
+ * own and two of the other's, which is start-time fair queuing; as a gang two more of its own and
+ * one of the other's, since it may be ahead as it begins, and may have been passed over before; and
+ * what it was owed as it became idle.
  */
 static double allowed(const struct vm *ahead, const struct vm *behind, unsigned gpu)
 {
@@ -162,9 +162,8 @@ static void note_together(struct gangs_world *world, uint64_t ns)
 		if (active < 2 || holding == active)
 			vm->last_together_ns = world->now_ns + ns;
 		else
-			vm->max_turns_apart_ns =
-				fgv_max_u64(vm->max_turns_apart_ns,
-					    world->now_ns + ns - vm->last_together_ns);
+			vm->max_turns_apart_ns = fgv_max_u64(
+				vm->max_turns_apart_ns, world->now_ns + ns - vm->last_together_ns);
 	}
 }
 
@@ -190,7 +189,8 @@ static void settle(struct gangs_world *world, unsigned number)
 
 	if (!gpu->holder || gpu->end_ns != UINT64_MAX)
 		return;
-	MUST(fgv_sched_charge(gpu->holder->part[number].session, FGV_SCHED_HELD, world->now_ns) == 0);
+	MUST(fgv_sched_charge(gpu->holder->part[number].session, FGV_SCHED_HELD, world->now_ns) ==
+	     0);
 }
 
 static void ask(struct gangs_world *world, struct vm *vm, unsigned number)
@@ -283,8 +283,8 @@ static uint64_t next_event_ns(const struct gangs_world *world)
 
 	for (unsigned g = 0; g < world->gpus; g++) {
 		next_ns = fgv_min_u64(next_ns, back_ns(&world->gpu[g], g));
-		next_ns = fgv_min_u64(next_ns,
-				      fgv_sched_next_ns(world->gpu[g].sched, world->now_ns));
+		next_ns =
+			fgv_min_u64(next_ns, fgv_sched_next_ns(world->gpu[g].sched, world->now_ns));
 		for (unsigned i = 0; i < world->vms; i++) {
 			const struct part *part = &world->vm[i].part[g];
 

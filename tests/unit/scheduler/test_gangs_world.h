@@ -1,8 +1,9 @@
 /*
- * Several GPUs with a scheduler each, on one virtual clock, and VMs of which some are gangs: for the
- * tests of scheduler/gangs.h. A VM's part on a GPU is busy, or has bursts of work and pauses. A
- * holder keeps its GPU until its slice or its burst ends, and a little longer. Each step checks that
- * no GPU is idle while somebody asks for it, and what the VMs got of each GPU beside each other.
+ * Several GPUs with a scheduler each, on one virtual clock, and VMs of which some are gangs: for
+ * the tests of scheduler/gangs.h. A VM's part on a GPU is busy, or has bursts of work and pauses. A
+ * holder keeps its GPU until its slice or its burst ends, and a little longer. Each step checks
+ * that no GPU is idle while somebody asks for it, and what the VMs got of each GPU beside each
+ * other.
  */
 #ifndef FGV_TESTS_TEST_GANGS_WORLD_H
 #define FGV_TESTS_TEST_GANGS_WORLD_H
@@ -13,8 +14,8 @@
 #include "scheduler/gangs.h"
 #include "scheduler/sched.h"
 
-#define WORLD_GPUS 4
-#define WORLD_VMS  6
+#define WORLD_GPUS     4
+#define WORLD_VMS      6
 #define WORLD_SLICE_NS 6000000ull
 #define WORLD_DRAIN_NS 300000ull /* that a holder is late at most */
 
@@ -53,7 +54,8 @@ struct gangs_world {
 	unsigned gpus, vms;
 	struct gpu gpu[WORLD_GPUS];
 	struct vm vm[WORLD_VMS];
-	/* By GPU and pair: how far the first is ahead in service by weight, and the least of that. */
+	/* By GPU and pair: how far the first is ahead in service by weight, and the least of that.
+	 */
 	double ahead[WORLD_GPUS][WORLD_VMS][WORLD_VMS];
 	double least[WORLD_GPUS][WORLD_VMS][WORLD_VMS];
 	double worst; /* of what a VM was ahead of one that is no gang, in slices allowed */

@@ -328,6 +328,8 @@ static const struct {
 	 "x.conf:2: slo: policy \"fair\" knows no slos; \"gemini\" does"},
 	{"vms = ( { name = \"a\";\npriority = 5; } );",
 	 "x.conf:2: priority: policy \"fair\" knows no priorities; \"fikit\" does"},
+	{"policy = \"gemini\";\nvms = ( { name = \"a\"; gang = true; } );",
+	 "x.conf:2: gang: policy \"gemini\" knows no gangs; \"fair\" does"},
 	{"policy = \"fikit\"; vms = ( { name = \"a\";\npriority = 10; } );",
 	 "x.conf:2: priority: out of range: must be 0 to 9"},
 	{"policy = \"fikit\"; vms = ( { name = \"a\";\nrequest = \"10%\"; } );",

@@ -249,6 +249,7 @@ static const struct {
 	{"place_wait", true, "\"5s\""},
 	{"need", true, "\"1G\""},
 	{"slicing", true, "\"on\""},
+	{"gang", true, "true"},
 	{"socket", true, "\"/y\""},
 	{"process_memory", true, "\"1G\""},
 	{"host_memory", true, "\"1G\""},
@@ -289,6 +290,7 @@ START_TEST(every_key_is_compared)
 		const char *policy = is_policy			 ? ""
 				     : !strncmp(name, "sms", 3) ? "policy = \"smguard\";"
 				     : !strcmp(name, "priority") ? "policy = \"fikit\";"
+				     : !strcmp(name, "gang")	 ? "policy = \"fair\";"
 								 : "policy = \"gemini\";";
 		const char *more = !strcmp(name, "slo") ? "request = \"1%\"; "
 				   : !strcmp(name, "place_wait") || !strcmp(name, "need")
