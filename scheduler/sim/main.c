@@ -27,7 +27,7 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|bursts|crowd [OPTION]...\n"
+	"usage: fairgv-sim figure 4|8|9|10|11|gemini-13|i|j|k|l|bursts|gangs|crowd [OPTION]...\n"
 	"       fairgv-sim figure fikit-16|fikit-17|fikit-18|fikit-19|fikit-20|fikit-21 "
 	"[OPTION]...\n"
 	"       fairgv-sim figure fikit-table-2|fikit-table-3 [OPTION]...\n"
@@ -247,7 +247,7 @@ static int run_figure(const char *name, const struct options *options)
 		return run_jobs_figure(name, options);
 	return complain("no such figure (4, 8, 9, 10, 11, gemini-13, fikit-16 to fikit-21, "
 			"fikit-table-2, fikit-table-3, smguard-11 to smguard-15, mgb-4, mgb-5, "
-			"mgb-table-2, mgb-table-3, mgb-table-4, i, j, k, l, bursts and crowd are there)",
+			"mgb-table-2, mgb-table-3, mgb-table-4, i, j, k, l, bursts, gangs and crowd are there)",
 			name);
 }
 

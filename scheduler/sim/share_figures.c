@@ -451,6 +451,7 @@ static const struct {
 	{"k", figure_k},
 	{"l", figure_l},
 	{"bursts", share_figure_bursts},
+	{"gangs", share_figure_gangs},
 	{"crowd", figure_crowd},
 };
 

@@ -361,9 +361,35 @@ START_TEST(figure_bursts_alternate_with_turns)
 }
 END_TEST
 
+/* The target for two GPUs: fair to 0.97, and at most 5 % lost, where steps fit into slices. */
+START_TEST(figure_gangs_have_their_turns_together)
+{
+	unsigned int rows = 0;
+	struct report r;
+
+	make("gangs", &r);
+	for (size_t row = 0; row < row_count(&r); row++) {
+		bool has_gangs = strcmp(word(&r, row, "scheduling"), "gangs") == 0;
+
+		if (strcmp(word(&r, row, "weights"), "1:2") != 0 ||
+		    number(&r, row, "step_ms") != 5 || number(&r, row, "slice_ms") != 30)
+			continue;
+		if (has_gangs) {
+			ck_assert_double_ge(number(&r, row, "mmr"), 0.97);
+			ck_assert_double_le(number(&r, row, "overhead"), 1.05);
+		} else {
+			ck_assert_double_ge(number(&r, row, "overhead"), 1.15);
+		}
+		rows++;
+	}
+	ck_assert_uint_eq(rows, 2);
+	report_fini(&r);
+}
+END_TEST
+
 START_TEST(figures_are_valid_json)
 {
-	static const char *const figures[] = {"i", "j", "k", "l", "bursts"};
+	static const char *const figures[] = {"i", "j", "k", "l", "bursts", "gangs"};
 	struct share_params params = short_params();
 	struct report report = {.title = NULL};
 	char *text = NULL, *line, *rest = NULL;
@@ -418,6 +444,7 @@ int main(void)
 	tcase_add_test(tc, figure_k_engines);
 	tcase_add_test(tc, figure_l_streams);
 	tcase_add_test(tc, figure_bursts_alternate_with_turns);
+	tcase_add_test(tc, figure_gangs_have_their_turns_together);
 	tcase_add_loop_test(tc, figures_are_valid_json, 0, 5);
 	tcase_add_test(tc, there_is_no_other_figure);
 	tcase_set_timeout(tc, 300);
