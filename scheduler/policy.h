@@ -59,7 +59,7 @@ struct fgv_policy_gpu {
 	/* For one queue (sfq.h): the core has grown it for all vGPUs before their attach. */
 	struct fgv_sfq_room *room;
 
-	struct fgv_gangs *gangs; /* that have parts here; NULL: there can be none */
+	struct fgv_gangs *gangs; /* that have parts here; NULL: there are none */
 	unsigned number;	 /* of this GPU among theirs */
 };
 

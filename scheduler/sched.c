@@ -38,7 +38,7 @@ static void start_policy(struct fgv_sched *sched, const struct fgv_policy *polic
 	sched->gpu = (struct fgv_policy_gpu){
 		.params = &sched->params,
 		.room = &sched->room,
-		.gangs = policy->tell_gangs != NULL ? sched->gangs : NULL,
+		.gangs = policy->tell_gangs != NULL && sched->has_parts ? sched->gangs : NULL,
 		.number = sched->number,
 	};
 	sched->tick_ns = FGV_SCHED_NEVER;

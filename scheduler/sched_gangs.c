@@ -9,8 +9,6 @@ void fgv_sched_join_gangs(struct fgv_sched *sched, struct fgv_gangs *gangs, unsi
 {
 	sched->gangs = gangs;
 	sched->number = gpu;
-	if (sched->policy->tell_gangs != NULL)
-		sched->gpu.gangs = gangs;
 	sched->gpu.number = gpu;
 }
 
@@ -22,6 +20,9 @@ int fgv_sched_set_gang(struct fgv_sched_vgpu *vgpu, struct fgv_gang *gang)
 		return -EINVAL;
 	if (vgpu_active(vgpu) || vgpu->pub.part.gang != NULL)
 		return -EBUSY;
+	sched->has_parts = true;
+	if (sched->policy->tell_gangs != NULL)
+		sched->gpu.gangs = sched->gangs;
 	vgpu->pub.part.owner = &vgpu->pub;
 	fgv_gang_join(gang, &vgpu->pub.part, sched->number);
 	return 0;

@@ -83,6 +83,7 @@ struct fgv_sched {
 	struct fgv_sched_params params;
 	struct fgv_gangs *gangs;
 	unsigned number; /* of its GPU among theirs */
+	bool has_parts;	 /* of gangs, or has had some; else it need not look at gangs */
 	LIST_HEAD(, fgv_sched_vgpu) vgpus;
 	struct fgv_sched_queue waiting; /* oldest request first */
 	struct fgv_sched_queue holding; /* oldest grant first */
