@@ -327,8 +327,8 @@ bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t
 
 	if (is_inside_allocation(memory, address, bytes))
 		return true;
-	return fgv_softgpu_host_find(memory, address, &range) && address >= range.base &&
-	       bytes <= range.bytes - (address - range.base);
+	return fgv_softgpu_host_find(memory, address, RANGE_SHOWN, &range) &&
+	       address >= range.base && bytes <= range.bytes - (address - range.base);
 }
 
 bool fgv_softgpu_memory_reaches(struct memory *memory, uint64_t address, uint64_t bytes,

@@ -43,6 +43,11 @@ struct memory {
 		uint64_t base;
 		uint64_t bytes;
 		bool joins; /* is one with those of this kind that it touches */
+		enum range_state {
+			RANGE_SHOWN,
+			RANGE_RETIRED, /* what was queued before may still use it */
+			RANGE_HIDDEN
+		} state;
 	} * host; /* by base */
 	size_t host_count;
 	/* Of other devices, by their numbers, that kernels and copies of this one reach; atomic. */
@@ -80,9 +85,15 @@ CUresult fgv_softgpu_memory_retire(struct memory *memory, uint64_t address);
 void fgv_softgpu_memory_free(struct memory *memory, uint64_t address);
 CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t bytes, bool joins);
 CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base);
-/* The registered range that @address lies in, with those that it joins. */
-bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range);
-/* Is [address, address + bytes) inside one allocation or registered range? */
+/*
+ * Taking back in steps, as of an allocation: from RANGE_RETIRED on nothing new may name what begins
+ * at @base, from RANGE_HIDDEN on nothing finds it, and then it is removed. False: there is none.
+ */
+bool fgv_softgpu_host_set(struct memory *memory, uint64_t base, enum range_state state);
+/* The range that @address lies in, with those that it joins; all of them in @state or before it. */
+bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, enum range_state state,
+			   struct host_range *range);
+/* May new work name [address, address + bytes): is it inside one allocation or registered range? */
 bool fgv_softgpu_memory_inside(struct memory *memory, uint64_t address, uint64_t bytes);
 /* The same, or inside an allocation of a peer, which *is_peers says. */
 bool fgv_softgpu_memory_reaches(struct memory *memory, uint64_t address, uint64_t bytes,

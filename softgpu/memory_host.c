@@ -44,7 +44,7 @@ CUresult fgv_softgpu_host_add(struct memory *memory, uint64_t base, uint64_t byt
 	} else {
 		memmove(memory->host + i + 1, memory->host + i,
 			(memory->host_count - i) * sizeof(*memory->host));
-		memory->host[i] = (struct host_range){base, bytes, joins};
+		memory->host[i] = (struct host_range){base, bytes, joins, RANGE_SHOWN};
 		memory->host_count++;
 	}
 	pthread_rwlock_unlock(&memory->host_lock);
@@ -68,33 +68,50 @@ CUresult fgv_softgpu_host_remove(struct memory *memory, uint64_t base)
 	return result;
 }
 
+bool fgv_softgpu_host_set(struct memory *memory, uint64_t base, enum range_state state)
+{
+	bool found;
+	size_t i;
+
+	pthread_rwlock_wrlock(&memory->host_lock);
+	i = find_index(memory, base);
+	found = i < memory->host_count && memory->host[i].base == base;
+	if (found)
+		memory->host[i].state = state;
+	pthread_rwlock_unlock(&memory->host_lock);
+	return found;
+}
+
 static bool are_joined(const struct host_range *before, const struct host_range *after)
 {
 	return before->joins && after->joins && before->base + before->bytes == after->base;
 }
 
 /* The ranges that number @i is one with. */
-static struct host_range join(const struct memory *memory, size_t i)
+static struct host_range join(const struct memory *memory, size_t i, enum range_state state)
 {
 	const struct host_range *first = &memory->host[i], *last = first;
+	const struct host_range *end = memory->host + memory->host_count;
 
-	while (first > memory->host && are_joined(first - 1, first))
+	while (first > memory->host && are_joined(first - 1, first) && first[-1].state <= state)
 		first--;
-	while (last + 1 < memory->host + memory->host_count && are_joined(last, last + 1))
+	while (last + 1 < end && are_joined(last, last + 1) && last[1].state <= state)
 		last++;
-	return (struct host_range){first->base, last->base + last->bytes - first->base,
-				   first->joins};
+	return (struct host_range){.base = first->base,
+				   .bytes = last->base + last->bytes - first->base};
 }
 
-bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, struct host_range *range)
+bool fgv_softgpu_host_find(struct memory *memory, uint64_t address, enum range_state state,
+			   struct host_range *range)
 {
 	bool found = false;
 	size_t i;
 
 	pthread_rwlock_rdlock(&memory->host_lock);
 	i = find_index(memory, address);
-	if (i < memory->host_count && memory->host[i].base <= address) {
-		*range = join(memory, i);
+	if (i < memory->host_count && memory->host[i].base <= address &&
+	    memory->host[i].state <= state) {
+		*range = join(memory, i, state);
 		found = true;
 	}
 	pthread_rwlock_unlock(&memory->host_lock);
@@ -196,7 +213,7 @@ static bool find_extent(struct memory *memory, uint64_t address, uint64_t bytes,
 	peer = fgv_softgpu_memory_peer(memory, address);
 	if (peer)
 		return find_device_extent(peer, address, bytes, extent);
-	if (!fgv_softgpu_host_find(memory, address, &range) ||
+	if (!fgv_softgpu_host_find(memory, address, RANGE_RETIRED, &range) ||
 	    bytes > range.bytes - (address - range.base))
 		return false;
 	*extent = (struct extent){range.base, range.base + range.bytes};

@@ -88,6 +88,11 @@ CUresult softgpu_mem_free(struct softgpu *gpu, uint64_t address);
 /* Lets kernels and copies use [base, base + bytes) of this process (pinned memory). */
 CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes);
 /*
+ * Before memory is taken back that work may still use: nothing new may name it, and what is queued
+ * from now on does not find it. Then softgpu_host_unregister() comes as softgpu_unmap() does.
+ */
+CUresult softgpu_host_retire(struct softgpu *gpu, void *base);
+/*
  * No work uses it any more; after a fault, when blocks of that kernel may still run, this waits
  * for their next turn, in which they stop. So the memory may go afterwards.
  */
@@ -99,7 +104,7 @@ CUresult softgpu_host_unregister(struct softgpu *gpu, void *base);
  * lies where it should is the caller's affair.
  *
  * Kernels and copies see a mapping from softgpu_show() on until it is retired, and retiring is
- * queued as a free is. softgpu_unmap() comes once that command is done, or is due, as after a
+ * queued as a free is: nothing new may name the addresses from then on. softgpu_unmap() comes once that command is done, or is due, as after a
  * fault: otherwise it would wait for all that was queued before.
  */
 #define SOFTGPU_CHUNK_GRANULE (2ull << 20)

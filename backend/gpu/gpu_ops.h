@@ -263,9 +263,11 @@ struct fgv_gpu_ops {
 
 	/*
 	 * Makes memory of this process fit for copies that are truly asynchronous, and lets
-	 * kernels use it at its own address. Before it is taken back no work may use it.
+	 * kernels use it at its own address. Before it is taken back no work may use it; what
+	 * is queued after host_retire(), which may be NULL, does not find it any more.
 	 */
 	CUresult (*host_register)(struct fgv_gpu *gpu, void *base, size_t bytes);
+	CUresult (*host_retire)(struct fgv_gpu *gpu, void *base);
 	CUresult (*host_unregister)(struct fgv_gpu *gpu, void *base);
 	/* What one GPU of the process has registered is registered with all of them. */
 	bool registers_for_all;

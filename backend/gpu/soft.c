@@ -222,6 +222,11 @@ static CUresult soft_host_register(struct fgv_gpu *gpu, void *base, size_t bytes
 	return softgpu_host_register(gpu_of(gpu), base, bytes);
 }
 
+static CUresult soft_host_retire(struct fgv_gpu *gpu, void *base)
+{
+	return softgpu_host_retire(gpu_of(gpu), base);
+}
+
 static CUresult soft_host_unregister(struct fgv_gpu *gpu, void *base)
 {
 	return softgpu_host_unregister(gpu_of(gpu), base);
@@ -557,6 +562,7 @@ const struct fgv_gpu_ops fgv_gpu_soft = {
 	.memory_retire = fgv_soft_memory_retire,
 	.memory_unmap = fgv_soft_memory_unmap,
 	.host_register = soft_host_register,
+	.host_retire = soft_host_retire,
 	.host_unregister = soft_host_unregister,
 	.copy_in = soft_copy_in,
 	.copy_in_bulk = soft_copy_in_bulk,

@@ -30,7 +30,7 @@ CUresult fgv_do_host_show(struct fgv_session *session, struct fgv_request *reque
 				in->address);
 }
 
-/* No copy finds it any more; kernels at work may still use it, so it goes after them. */
+/* Nothing new finds it any more; what was queued before may still use it, so it goes after that. */
 CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *request,
 			   const struct fgv_host_unmap_in *in)
 {
@@ -41,6 +41,7 @@ CUresult fgv_do_host_unmap(struct fgv_session *session, struct fgv_request *requ
 
 	if (!range)
 		return CUDA_ERROR_INVALID_VALUE;
+	fgv_mapped_retire(range, gpu);
 	status = gpu->ops->fence_all(gpu, &fence);
 	if (status != CUDA_SUCCESS) {
 		fgv_mapped_drop(range, gpu);

@@ -202,6 +202,12 @@ struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t add
 	return found;
 }
 
+void fgv_mapped_retire(const struct fgv_mapped_range *range, struct fgv_gpu *gpu)
+{
+	if (range->is_registered && gpu->ops->host_retire)
+		gpu->ops->host_retire(gpu, pointer(range->address));
+}
+
 /* A GPU that has failed takes nothing back; the memory goes all the same. */
 void fgv_mapped_drop(struct fgv_mapped_range *range, struct fgv_gpu *gpu)
 {

@@ -52,6 +52,9 @@ CUresult fgv_mapped_share(struct fgv_mapped *mapped, struct fgv_gpu *gpu, struct
 
 /* Takes the range at @address out, or NULL: it stays mapped until fgv_mapped_drop(). */
 struct fgv_mapped_range *fgv_mapped_take(struct fgv_mapped *mapped, uint64_t address);
+/* What @gpu is given from now on does not find it, wherever it lies in the work. */
+void fgv_mapped_retire(const struct fgv_mapped_range *range, struct fgv_gpu *gpu);
+/* Once what was queued before is done, or @gpu has failed. */
 void fgv_mapped_drop(struct fgv_mapped_range *range, struct fgv_gpu *gpu);
 
 /* The memory at [@address, @address + @len), or NULL if that is not inside one range. */

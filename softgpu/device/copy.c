@@ -51,6 +51,26 @@ CUresult softgpu_host_register(struct softgpu *gpu, void *base, size_t bytes)
 	return fgv_softgpu_host_add(&gpu->memory, (uint64_t)(uintptr_t)base, bytes, false);
 }
 
+/* Without memory for the command it waits instead. */
+CUresult softgpu_host_retire(struct softgpu *gpu, void *base)
+{
+	struct command *command = fgv_queue_new(COMMAND_HIDE, 0);
+	uint64_t address = (uint64_t)(uintptr_t)base;
+
+	if (!fgv_softgpu_host_set(&gpu->memory, address, RANGE_RETIRED)) {
+		free(command);
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	}
+	if (!command) {
+		fgv_queue_wait_all(gpu);
+		fgv_softgpu_host_set(&gpu->memory, address, RANGE_HIDDEN);
+		return CUDA_SUCCESS;
+	}
+	command->address = address;
+	fgv_queue_submit_last(gpu, command);
+	return CUDA_SUCCESS;
+}
+
 CUresult softgpu_host_unregister(struct softgpu *gpu, void *base)
 {
 	fgv_queue_wait_fault(gpu);

@@ -77,6 +77,7 @@ CUresult softgpu_retire(struct softgpu *gpu, uint64_t address)
 	struct space_range *range = fgv_softgpu_space_find(&gpu->space, address);
 	struct command *command = fgv_queue_new(COMMAND_UNMAP, 0);
 
+	fgv_softgpu_host_set(&gpu->memory, address, RANGE_RETIRED);
 	if (!command) {
 		fgv_queue_wait_all(gpu);
 		fgv_softgpu_space_hide(&gpu->memory, address, range->bytes, range->is_view);

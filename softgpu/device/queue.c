@@ -95,7 +95,7 @@ static bool is_host(struct softgpu *gpu, uint64_t address)
 {
 	struct host_range range;
 
-	return fgv_softgpu_host_find(&gpu->memory, address, &range);
+	return fgv_softgpu_host_find(&gpu->memory, address, RANGE_RETIRED, &range);
 }
 
 unsigned fgv_queue_for_copy(struct softgpu *gpu, uint64_t dst, uint64_t src)
@@ -290,6 +290,9 @@ void fgv_queue_run(struct softgpu *gpu, struct command *command, unsigned queue)
 		break;
 	case COMMAND_FREE:
 		fgv_softgpu_memory_free(&gpu->memory, command->address);
+		break;
+	case COMMAND_HIDE:
+		fgv_softgpu_host_set(&gpu->memory, command->address, RANGE_HIDDEN);
 		break;
 	case COMMAND_UNMAP:
 		fgv_softgpu_space_hide(&gpu->memory, command->unmap.address, command->unmap.bytes,

@@ -140,6 +140,49 @@ START_TEST(shares_host_memory)
 }
 END_TEST
 
+/* wait(u64 flag) waits until the word there is not 0. */
+static const char wait_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			       ".visible .entry wait(.param .u64 flag)\n"
+			       "{ .reg .b32 %r1; .reg .b64 %d1; .reg .pred %p1;\n"
+			       "ld.param.u64 %d1, [flag];\n"
+			       "again: ld.volatile.global.u32 %r1, [%d1];\n"
+			       "setp.eq.u32 %p1, %r1, 0; @%p1 bra again; ret; }\n";
+
+/*
+ * Memory leaves once what was queued before is done, here a kernel. A fill that comes meanwhile, in
+ * another stream, does not find it: it might run when nothing is there any more.
+ */
+START_TEST(nothing_new_finds_what_leaves)
+{
+	const uint64_t other = VGPU_SHARED_ADDRESS + (1 << 20), off = 1 << 20;
+	const struct fgv_host_unmap_request unmap = {.address = VGPU_SHARED_ADDRESS};
+	struct fgv_host_map_request again = {.address = other,
+					     .pages_off = vgpu.window.arena_off + 2 * off,
+					     .pages_len = 4096};
+	struct fgv_fill_request fill = {
+		.address = VGPU_SHARED_ADDRESS, .count = 1024, .value = 1, .width = 4};
+	uint32_t function = vgpu_must_get(&vgpu, wait_ptx, "wait"), status;
+	uint32_t *filled = vgpu_arena(&vgpu, off), *flag = vgpu_arena(&vgpu, 2 * off);
+
+	fill.stream = vgpu_must_create_stream(&vgpu, CU_STREAM_NON_BLOCKING);
+	ck_assert_uint_eq(vgpu_host_map(&vgpu, VGPU_SHARED_ADDRESS, off, 4096), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_host_map(&vgpu, other, 2 * off, 4096), CUDA_SUCCESS);
+	*filled = *flag = 0;
+	vgpu_launch(&vgpu, function, 1, &other, 1);
+	vgpu_must_post(&vgpu, 0, FGV_OP_HOST_UNMAP, &unmap, sizeof(unmap));
+	vgpu_must_post(&vgpu, 1, FGV_OP_FILL, &fill, sizeof(fill));
+	/* Says what the fill came to, as soon as that is known. */
+	do {
+		status = vgpu_call(&vgpu, 1, FGV_OP_HOST_MAP, &again, sizeof(again), NULL);
+	} while (status == CUDA_ERROR_ALREADY_MAPPED && !__atomic_load_n(filled, __ATOMIC_ACQUIRE));
+	ck_assert_uint_eq(status, CUDA_ERROR_INVALID_VALUE);
+	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+	ck_assert_uint_eq(vgpu_wait(&vgpu, 0, NULL), CUDA_SUCCESS);
+	ck_assert_uint_eq(vgpu_device_sync(&vgpu), CUDA_SUCCESS);
+	ck_assert_uint_eq(*filled, 0);
+}
+END_TEST
+
 START_TEST(shares_nothing_wrong)
 {
 	uint64_t elsewhere = vgpu_must_alloc(&vgpu, 4096);
@@ -209,6 +252,7 @@ int main(void)
 	tcase_add_test(tests, copies_in_bulk_and_on_the_device);
 	tcase_add_test(tests, gives_back_what_is_lent);
 	tcase_add_test(tests, shares_host_memory);
+	tcase_add_test(tests, nothing_new_finds_what_leaves);
 	tcase_add_test(tests, shares_nothing_wrong);
 	tcase_add_test(tests, keeps_to_the_quota);
 	suite_add_tcase(suite, tests);
