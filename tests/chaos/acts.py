@@ -8,20 +8,13 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, PATIENCE_S, expect
+from harness import BUILD, PATIENCE_S, expect, title
 from programs import IS_SOFT
 
 GUEST = pathlib.Path(__file__).with_name("guest.py")
 CTL = BUILD / "tools/fairgvctl"
 MOMENT_S = 0.1
 STOPPED_MAX = 1    # sessions, for good: the others wait for ten seconds until it is killed
-
-
-def title(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def send(pid, number):
@@ -63,7 +56,15 @@ class World:
 
     def sessions(self, names=None):
         """The processes of sessions, of these VMs: also where their daemon has gone."""
-        wanted = tuple(f"fairgv-vgpu: {name} " for name in names or self.victims + self.bystanders)
+        return self.processes(" ", names)
+
+    def keepers(self, names=None):
+        """The processes that keep the images of these VMs, likewise."""
+        return self.processes(", images", names)
+
+    def processes(self, ending, names):
+        wanted = tuple(f"fairgv-vgpu: {name}{ending}"
+                       for name in names or self.victims + self.bystanders)
         return [int(entry) for entry in os.listdir("/proc")
                 if entry.isdigit() and title(entry).startswith(wanted)]
 
@@ -139,6 +140,13 @@ def kill_session(world):
     pid, _ = world.draw_session()
     if pid:
         send(pid, signal.SIGKILL)
+
+
+def kill_keeper(world):
+    """Programs go on without the images that it kept, and the next one brings another."""
+    found = world.keepers(world.victims)
+    if found:
+        send(world.dice.choice(found), signal.SIGKILL)
 
 
 def stop_program(world):
@@ -261,6 +269,6 @@ def full_disk(world):
 
 # What the machine's kernel lacks is the same with any GPU.
 STARVING = (few_descriptors, little_memory, full_disk) if IS_SOFT else ()
-ACTS = (kill_program, kill_program, start_program, start_program, kill_session, stop_program,
-        stop_session, stop_for_a_moment, stop_daemon, scribble, change_weight, change_share,
+ACTS = (kill_program, kill_program, start_program, start_program, kill_session, kill_keeper,
+        stop_program, stop_session, stop_for_a_moment, stop_daemon, scribble, change_weight, change_share,
         end_session, look, freeze, freeze, thaw, reload, *STARVING)

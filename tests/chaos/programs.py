@@ -22,6 +22,8 @@ SIZES = {    # and how many iterations
 HOLD = "tests/local/hold"
 BLOCKS, LONG_MS = (2, 40) if IS_SOFT else (264, 200)
 STEP = pathlib.Path(__file__).with_name("step.py")
+LOADER = pathlib.Path(__file__).parents[1] / "local/load_image.py"
+IMAGES, IMAGE_MIB = 2, 1    # that there are, each large enough for a VM to keep it
 PYTHON = shlex.split(os.environ.get("FAIRGV_PYTHON", "python3"))
 TRAINERS = 3         # at once: they are large, and slow to start
 STEPS = (50, 150, 500)
@@ -58,6 +60,8 @@ class Programs:
         kind = self.dice.randrange(10)
         if kind < 2:
             return self.draw_long()
+        if 2 <= kind < 4 and IS_SOFT:
+            return ("/usr/bin/env", "python3", LOADER, IMAGE_MIB, self.dice.randrange(IMAGES))
         if kind < 5 and self.digests and self.trainers < TRAINERS:
             self.trainers += 1
             steps = self.dice.choice(STEPS)

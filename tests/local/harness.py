@@ -57,11 +57,21 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
-def is_herald(pid):
+def title(pid):
+    """What a process is called, which may have ended."""
     try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"fairgv-herald\0")
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
-        return False
+        return ""
+
+
+# What the daemon has open for a process that keeps a VM's images (backend/keeper.c): it is spoken
+# with by the one, and its log lines come by the other.
+OF_A_KEEPER = ("socket", "pipe")
+
+
+def tell(files):
+    return ", ".join(f"{count} {name}" for name, count in sorted(files.items()))
 
 
 class Backend(BackendProcess):
@@ -75,24 +85,38 @@ class Backend(BackendProcess):
     def launch(self):
         super().launch()
         expect(self.ready_line, f"the backend did not start: {self.log()}")
-        self.descriptors_at_rest = self.descriptors()
-        self.files_at_rest = self.open_files()
+        self.settle()
+
+    def settle(self):
+        """What it has open now is what it has at rest."""
+        self.files_at_rest = self.files()
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
-    def open_files(self):
-        """What its descriptors are, and how many of each: "3 /dev/null, 2 socket"."""
-        targets = collections.Counter()
+    def files(self):
+        """What its descriptors are, and how many of each, but for those of keepers that there are."""
+        found = collections.Counter()
         for link in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                targets[os.readlink(link).split(":[")[0]] += 1
-        return ", ".join(f"{count} {target}" for target, count in sorted(targets.items()))
+                found[os.readlink(link).split(":[")[0]] += 1
+        for _ in self.keepers():
+            found.subtract(OF_A_KEEPER)
+        return {name: count for name, count in found.items() if count}
 
     def children(self):
         """The process ids of its vGPU processes. A QEMU that is connected has a herald."""
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(pid) for pid in path.read_text().split() if not is_herald(pid)]
+        return [int(pid) for pid in path.read_text().split()
+                if not title(pid).startswith("fairgv-herald\0")]
+
+    def keepers(self):
+        """Those of them that keep a VM's images, and live as long as the VM."""
+        return [pid for pid in self.children() if ", images" in title(pid)]
+
+    def served(self):
+        """The others, which have a session or wait for one."""
+        return [pid for pid in self.children() if ", images" not in title(pid)]
 
     def report(self):
         """What the daemon tells its administrator."""
@@ -114,10 +138,12 @@ class Backend(BackendProcess):
     def expect_at_rest(self):
         """No process and no descriptor of a session is left, and the daemon lives."""
         expect(self.process.poll() is None, f"the backend has ended: {self.log()}")
-        wait_until(lambda: not self.children(), "the vGPU processes' end")
-        wait_until(lambda: self.descriptors() == self.descriptors_at_rest,
-                   f"the backend's descriptors: {self.descriptors_at_rest} at rest, "
-                   f"{self.descriptors()} now")
+        wait_until(lambda: not self.served(), "the vGPU processes' end")
+        try:
+            wait_until(lambda: self.files() == self.files_at_rest, "the backend's descriptors")
+        except Failure as failure:
+            raise Failure(f"{failure}: at rest {tell(self.files_at_rest)}, now {tell(self.files())}, "
+                          f"beside those of {len(self.keepers())} keepers") from failure
 
     def stop(self):
         if self.process.poll() is None:

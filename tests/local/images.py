@@ -18,24 +18,12 @@ def loaded(daemon, vm, mib, seed):
             for name in ("module_load", "module_load_known")]
 
 
-def command_line(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def keepers(daemon):
-    """The process ids of the processes that keep images. A session's may end meanwhile."""
-    return [pid for pid in daemon.children() if b", images" in command_line(pid)]
-
-
 SENT, KEPT = [1, 0], [0, 1]
 
 
 def once_for_each_vm():
     with backend({"vm1": "", "vm2": "", "vm3": "images = 0;"}) as daemon:
-        expect(not keepers(daemon), "images are kept before there are any")
+        expect(not daemon.keepers(), "images are kept before there are any")
         expect(loaded(daemon, "vm1", 3, 1) == SENT, "the first one is sent")
         wait_for_digest(daemon, "vm1", 3, 1)
         expect(loaded(daemon, "vm1", 3, 1) == KEPT, "the next one is not")
@@ -43,7 +31,8 @@ def once_for_each_vm():
         expect(loaded(daemon, "vm2", 3, 1) == SENT, "what a VM has kept is not another's")
         for _ in range(2):
             expect(loaded(daemon, "vm3", 3, 1) == SENT, "a VM that keeps none")
-        expect(len(keepers(daemon)) == 2, f"keepers: {keepers(daemon)}")
+        expect(len(daemon.keepers()) == 2, f"keepers: {daemon.keepers()}")
+        daemon.expect_at_rest()
 
 
 def wait_for_digest(daemon, vm, mib, seed):
@@ -62,12 +51,13 @@ def a_keeper_that_is_killed():
     with backend({"vm1": ""}) as daemon:
         loaded(daemon, "vm1", 1, 1)
         wait_for_digest(daemon, "vm1", 1, 1)
-        for pid in keepers(daemon):
+        for pid in daemon.keepers():
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: "which kept its images, was killed by signal 9" in daemon.log(),
                    "the keeper's end")
         expect(loaded(daemon, "vm1", 1, 1) == SENT, "nothing is kept any more")
         wait_for_digest(daemon, "vm1", 1, 1)
+        daemon.expect_at_rest()
 
 
 main(once_for_each_vm, small_ones_travel, a_keeper_that_is_killed)

@@ -39,7 +39,7 @@ class World:
                                            *DRIVER_PROGRAMS])
         for vm in vms:
             hosted.load(self.guests[vm])
-        self.daemon.descriptors_at_rest = self.daemon.descriptors()
+        self.daemon.settle()
 
     def socket(self, vm):
         return self.daemon.folder / f"{vm}.sock"
@@ -84,7 +84,7 @@ class World:
         for vm in vms:
             wait_until(lambda guest=self.guests[vm]: guest.run("test -e /dev/fairgv")[0] == 0,
                        f"the device of {vm}")
-        self.daemon.descriptors_at_rest = self.daemon.descriptors()
+        self.daemon.settle()
 
     def expect_at_rest(self):
         self.daemon.expect_at_rest()
