@@ -67,7 +67,7 @@ static void begin(struct run *run)
 
 static void end(struct run *run)
 {
-	fuzz_watch(NULL, 0);
+	fuzz_watch(0, NULL, 0);
 	if (softgpu_fault(run->gpu) == CUDA_SUCCESS && run->inputs < INPUTS_MAX)
 		return;
 	softgpu_destroy(run->gpu);
@@ -96,7 +96,7 @@ static void launch(struct run *run, struct softgpu_function *function)
 		args[i] = values[i];
 		memcpy(values[i], &run->buffers[i % 2], sizeof(*run->buffers));
 	}
-	fuzz_watch(run->gpu, KERNEL_NS);
+	fuzz_watch(0, run->gpu, KERNEL_NS);
 	if (run->flags & FLAG_COOPERATIVE)
 		softgpu_launch_cooperative(run->gpu, function, grid, block, shared_bytes, NULL,
 					   args);

@@ -22,8 +22,8 @@
 #define SETTLE_NS  (50 * FGV_NS_PER_MS)
 #define HEAP_ALIGN 64
 
-/* Larger than a stack should have; and one at a time. */
-static struct fgv_session session_storage;
+/* Larger than a stack should have; and one session at a time. */
+static struct fgv_session session_storage[SLOTS_PARTS];
 
 static void must(bool ok)
 {
@@ -62,6 +62,7 @@ static void give_grants(struct slots_session *slots)
 		    !__atomic_load_n(&grant->wants, __ATOMIC_ACQUIRE))
 			continue;
 		__atomic_store_n(&grant->limit_ns, FGV_GRANT_NO_LIMIT, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&grant->units, i == 0 ? slots->units : 0, __ATOMIC_RELAXED);
 		fgv_grant_move(grant, word, FGV_GRANT_BUSY);
 	}
 }
@@ -70,6 +71,14 @@ void slots_take_grants(struct slots_session *slots)
 {
 	for (unsigned i = 0; i < FGV_ENGINES; i++)
 		__atomic_store_n(&slots->grants[i]->limit_ns, 0, __ATOMIC_SEQ_CST);
+}
+
+void slots_set_units(struct slots_session *slots, unsigned set)
+{
+	if (!slots->units)
+		return;
+	slots->units = set % ((1u << FGV_SOFT_UNITS) - 1) + 1;
+	__atomic_store_n(&slots->grants[0]->limit_ns, 0, __ATOMIC_SEQ_CST);
 }
 
 void slots_want(struct slots_session *slots, unsigned wants)
@@ -96,14 +105,20 @@ static void open_window(struct slots_session *slots)
 	session->setup.lanes = SLOTS_LANES;
 }
 
-static void open_gpu(struct fgv_session *session)
+static void open_gpu(struct slots_session *slots)
 {
+	struct fgv_session *session = slots->session;
 	char why[160];
-	struct fgv_gpu_config config = {
-		.soft_memory_bytes = SLOTS_MEMORY, .why = why, .why_len = sizeof(why)};
+	struct fgv_gpu_config config = {.ordinal = (int)slots->number,
+					.soft_memory_bytes = SLOTS_MEMORY,
+					.soft_is_divided = slots->units != 0,
+					.why = why,
+					.why_len = sizeof(why)};
 
 	must(fgv_gpu_soft.open(&config, &session->gpu) == CUDA_SUCCESS);
-	fuzz_watch(gpu_of(session->gpu), KERNELS_NS);
+	if (slots->units)
+		must(session->gpu->ops->set_units(session->gpu, slots->units) == CUDA_SUCCESS);
+	fuzz_watch(slots->number, gpu_of(session->gpu), KERNELS_NS);
 }
 
 static void open_staging(struct fgv_session *session)
@@ -144,12 +159,11 @@ static void attach_lanes(struct slots_session *slots)
 	}
 }
 
-void slots_begin(struct slots_session *slots, bool engines, bool movable)
+static void begin_part(struct slots_session *slots, unsigned how)
 {
-	struct fgv_session *session = &session_storage;
+	struct fgv_session *session = slots->session;
 
-	memset(session, 0, sizeof(*session));
-	slots->session = session;
+	slots->units = how & SLOTS_UNITS ? 1 : 0;
 	for (unsigned i = 0; i < FGV_SETUP_FDS; i++)
 		session->fds[i] = -1;
 	session->setup = (struct fgv_setup){.vm = "vm1",
@@ -158,8 +172,9 @@ void slots_begin(struct slots_session *slots, bool engines, bool movable)
 					    .slice_ns = SLICE_NS,
 					    .idle_ns = IDLE_NS,
 					    .batching = 1,
-					    .engines = engines,
-					    .movable = movable};
+					    .engines = !!(how & SLOTS_ENGINES),
+					    .movable = !!(how & SLOTS_MOVABLE),
+					    .units = slots->units};
 	slots->allowance = (struct fgv_allowance){.memory_bytes = SLOTS_QUOTA, .taken = UINT64_MAX};
 	session->allowance = &slots->allowance;
 	session->accounts = &slots->accounts;
@@ -168,13 +183,34 @@ void slots_begin(struct slots_session *slots, bool engines, bool movable)
 	slots->grant_fds[1] = make_grant(slots, 1, &session->fds[FGV_SETUP_GRANT_IN]);
 	slots->grant_fds[2] = make_grant(slots, 2, &session->fds[FGV_SETUP_GRANT_OUT]);
 	open_window(slots);
-	open_gpu(session);
-	open_console(session);
+	open_gpu(slots);
 	open_staging(session);
 	must(fgv_engines_init(session) == 0);
 	must(fgv_session_init(session) == 0);
 	fgv_images_init(&session->images, -1);
 	attach_lanes(slots);
+}
+
+void slots_begin(struct slots_session *parts, unsigned count, unsigned how)
+{
+	struct fgv_session *first = &session_storage[0];
+
+	memset(session_storage, 0, sizeof(session_storage));
+	open_console(first);
+	for (unsigned i = 0; i < count; i++) {
+		struct fgv_session *session = &session_storage[i];
+
+		parts[i].session = session;
+		parts[i].number = i;
+		if (i > 0) {
+			session->first = first;
+			session->console = first->console;
+			parts[0].parts.sessions[i - 1] = session;
+		}
+		begin_part(&parts[i], how);
+	}
+	parts[0].parts.opened = count - 1;
+	first->parts = count > 1 ? &parts[0].parts : NULL;
 }
 
 /* --- The end ------------------------------------------------------------------------- */
@@ -203,24 +239,50 @@ static void close_fds(const struct fgv_session *session)
 	}
 }
 
-void slots_end(struct slots_session *slots)
+/* Of all parts, which may reach each other's memory, before the first is taken apart. */
+static void halt_all(struct slots_session *parts, unsigned count, bool waits)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct fgv_gpu *gpu = parts[i].session->gpu;
+
+		gpu->ops->halt(gpu, waits);
+	}
+}
+
+static void end_part(struct slots_session *slots)
 {
 	struct fgv_session *session = slots->session;
-	/* Which is left to the process's end, since a copy may be on its way there. */
-	void *word = session->stall.looks.word;
 
-	stop_gpu(session);
+	slots->word = session->stall.looks.word;
 	fgv_session_fini(session);
 	fgv_engines_fini(session);
-	fuzz_watch(NULL, 0);
+	fuzz_watch(slots->number, NULL, 0);
+}
+
+static void close_part(struct slots_session *slots)
+{
+	struct fgv_session *session = slots->session;
+
 	session->gpu->ops->close(session->gpu);
-	if (word)
-		munmap(word, FGV_PAGE_BYTES);
+	if (slots->word)
+		munmap(slots->word, FGV_PAGE_BYTES);
 	fgv_window_unmap(&session->window);
 	close_fds(session);
 	for (unsigned i = 0; i < FGV_ENGINES; i++)
 		munmap(slots->grants[i], sizeof(*slots->grants[i]));
 	must(session->account->memory_bytes == 0);
+}
+
+void slots_end(struct slots_session *parts, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		stop_gpu(parts[i].session);
+	for (unsigned i = count; i-- > 0;)
+		end_part(&parts[i]);
+	halt_all(parts, count, false);
+	halt_all(parts, count, true);
+	for (unsigned i = count; i-- > 0;)
+		close_part(&parts[i]);
 }
 
 /* --- The guest ----------------------------------------------------------------------- */
@@ -290,10 +352,15 @@ static int turn(struct slots_session *slots)
 	return done;
 }
 
-void slots_turn(struct slots_session *slots)
+void slots_turn(struct slots_session *parts, unsigned count)
 {
-	while (turn(slots) > 0)
-		continue;
+	bool is_done;
+
+	do {
+		is_done = true;
+		for (unsigned i = 0; i < count; i++)
+			is_done &= turn(&parts[i]) <= 0;
+	} while (!is_done);
 }
 
 static bool is_moving(const struct fgv_session *session)
@@ -302,18 +369,26 @@ static bool is_moving(const struct fgv_session *session)
 	       session->freezer.state != FGV_FREEZER_FROZEN;
 }
 
-void slots_settle(struct slots_session *slots)
+static bool is_at_work(struct slots_session *slots)
+{
+	fgv_batch_send(slots->session);
+	return !slots->has_ended &&
+	       (fgv_engines_have_work(slots->session) || is_moving(slots->session));
+}
+
+void slots_settle(struct slots_session *parts, unsigned count)
 {
 	uint64_t end_ns = fgv_now_ns() + SETTLE_NS;
+	bool are_at_work;
 
 	do {
-		slots_turn(slots);
-		fgv_batch_send(slots->session);
+		slots_turn(parts, count);
+		are_at_work = false;
+		for (unsigned i = 0; i < count; i++)
+			are_at_work |= is_at_work(&parts[i]);
 		sched_yield();
-	} while (!slots->has_ended &&
-		 (fgv_engines_have_work(slots->session) || is_moving(slots->session)) &&
-		 fgv_now_ns() < end_ns);
-	slots_turn(slots);
+	} while (are_at_work && fgv_now_ns() < end_ns);
+	slots_turn(parts, count);
 }
 
 uint8_t *slots_arena(const struct slots_session *slots, uint64_t off)

@@ -13,8 +13,10 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
-	struct softgpu *gpu;
-	uint64_t end_ns;
+	struct {
+		struct softgpu *gpu;
+		uint64_t end_ns;
+	} list[FUZZ_WATCHED];
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 void fuzz_stop(struct softgpu *gpu)
@@ -33,8 +35,10 @@ static void *run(void *arg)
 	for (;;) {
 		poll(NULL, 0, LOOK_MS);
 		pthread_mutex_lock(&watch.lock);
-		if (watch.gpu && fgv_now_ns() > watch.end_ns)
-			fuzz_stop(watch.gpu);
+		for (unsigned i = 0; i < FUZZ_WATCHED; i++) {
+			if (watch.list[i].gpu && fgv_now_ns() > watch.list[i].end_ns)
+				fuzz_stop(watch.list[i].gpu);
+		}
 		pthread_mutex_unlock(&watch.lock);
 	}
 	return NULL;
@@ -49,11 +53,11 @@ static void start(void)
 	pthread_detach(thread);
 }
 
-void fuzz_watch(struct softgpu *gpu, uint64_t limit_ns)
+void fuzz_watch(unsigned number, struct softgpu *gpu, uint64_t limit_ns)
 {
 	pthread_once(&watch.once, start);
 	pthread_mutex_lock(&watch.lock);
-	watch.gpu = gpu;
-	watch.end_ns = fgv_now_ns() + limit_ns;
+	watch.list[number].gpu = gpu;
+	watch.list[number].end_ns = fgv_now_ns() + limit_ns;
 	pthread_mutex_unlock(&watch.lock);
 }
