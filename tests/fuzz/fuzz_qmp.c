@@ -62,9 +62,20 @@ static void end(void)
 	server.folder[0] = '\0';
 }
 
+/* What has been begun for an input that is not the last one of its server. */
+static void end_at_exit(void)
+{
+	if (*server.folder)
+		end();
+}
+
 /* With a VM of which nothing has been told. */
 static void begin_input(void)
 {
+	static bool is_known;
+
+	if (!is_known)
+		is_known = atexit(end_at_exit) == 0;
 	if (*server.folder && server.inputs == INPUTS_MAX)
 		end();
 	if (!*server.folder)

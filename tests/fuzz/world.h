@@ -32,7 +32,7 @@ struct fuzz_world {
 	struct fgv_live live;
 };
 
-/* Whatever fails here aborts. */
+/* Whatever fails here aborts, and says what and why, also where standard error is closed. */
 void fuzz_world_begin(struct fuzz_world *world);
 void fuzz_world_end(struct fuzz_world *world);
 
