@@ -21,14 +21,14 @@ CUresult fgv_hello_check(const struct fgv_msg_hello *hello, size_t len, char *te
 	}
 	if (hello->version != FGV_WIRE_VERSION) {
 		snprintf(text, text_len,
-			 "the program's FairGV speaks version %u, the daemon's version %u: " REMEDY,
+			 "the program's FairGV speaks version %u, the daemon's version %d: " REMEDY,
 			 hello->version, FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}
 	if (len != sizeof(*hello) || hello->hash != FGV_API_HASH) {
 		snprintf(text, text_len,
 			 "the program's FairGV and the daemon's are of different builds, which "
-			 "do not understand each other, though both speak version %u: " REMEDY,
+			 "do not understand each other, though both speak version %d: " REMEDY,
 			 FGV_WIRE_VERSION);
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	}

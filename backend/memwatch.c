@@ -212,7 +212,7 @@ static int ask(struct fgv_memwatch *watch, unsigned device)
 
 static void look(struct fgv_memwatch *watch)
 {
-	uint32_t suspects[FGV_MEMWATCH_SUSPECTS];
+	uint32_t suspects[FGV_MEMWATCH_SUSPECTS] = {0};
 	size_t suspected = 0;
 
 	for (unsigned device = 0; device < watch->devices->count; device++) {

@@ -72,7 +72,7 @@ static inline void fgv_texel_level_size(const uint64_t size[3], uint32_t flags, 
 					uint64_t part[3])
 {
 	for (int i = 0; i < 3; i++) {
-		bool shrinks = size[i] && (i < 2 || !(flags & FGV_TEXEL_LAYERS));
+		bool shrinks = (i < 2 || !(flags & FGV_TEXEL_LAYERS)) && size[i];
 
 		part[i] = shrinks ? (size[i] >> level ? size[i] >> level : 1) : size[i];
 	}

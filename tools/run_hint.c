@@ -162,10 +162,11 @@ const char *fgv_run_hint(const struct fgv_run *run, char *text, size_t len)
 	Elf *elf;
 	int fd;
 
-	if (has_driver(run) || !find_program(run->program[0], path, sizeof(path)))
+	if (has_driver(run) || !find_program(run->program[0], path, sizeof(path)) ||
+	    elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE)
+	if (fd < 0)
 		return NULL;
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF && read_sections(elf, &needs))

@@ -38,6 +38,8 @@ static int receive(void *data, size_t len, struct msghdr *msg)
 	do {
 		got = recvmsg(FGV_CONTROL_FD, msg, MSG_CMSG_CLOEXEC);
 	} while (got < 0 && errno == EINTR);
+	msg->msg_iov = NULL;
+	msg->msg_iovlen = 0;
 	if (got <= 0)
 		return got < 0 ? -errno : -ECONNRESET;
 	return (size_t)got != len || (msg->msg_flags & (MSG_CTRUNC | MSG_TRUNC)) ? -EBADMSG : 0;

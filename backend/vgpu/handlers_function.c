@@ -136,9 +136,10 @@ CUresult fgv_do_function_get(struct fgv_session *session, struct fgv_request *re
 	(void)request;
 	if (status == CUDA_SUCCESS && !name)
 		status = CUDA_ERROR_NOT_FOUND;
-	if (status == CUDA_SUCCESS)
-		status = fgv_function_open(session, in->module, name, in->info, in->info_len,
-					   &out->info_len, &function);
+	if (status != CUDA_SUCCESS)
+		return status;
+	status = fgv_function_open(session, in->module, name, in->info, in->info_len,
+				   &out->info_len, &function);
 	if (status == CUDA_SUCCESS)
 		out->function = function->handle;
 	return status;

@@ -202,10 +202,11 @@ CUresult fgv_do_module_load_placed(struct fgv_session *session, struct fgv_reque
 	while (status == CUDA_SUCCESS && left > 0)
 		status = read_placed(session, &at, &left, &placed[what.placed_count++]);
 	what.placed = placed;
-	if (status == CUDA_SUCCESS)
+	if (status == CUDA_SUCCESS) {
 		status = load_image(session, request, in->image, in->image_len, &what, &module);
-	if (status == CUDA_SUCCESS)
-		out->module = module->handle;
+		if (status == CUDA_SUCCESS)
+			out->module = module->handle;
+	}
 	free(placed);
 	return status;
 }

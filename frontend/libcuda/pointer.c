@@ -166,8 +166,8 @@ static CUresult find_value(const struct fgv_pointer *found, CUpointer_attribute 
 
 static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
+	struct value value = {0};
 	struct fgv_pointer found;
-	struct value value;
 	CUresult res;
 
 	if (!data)

@@ -17,9 +17,11 @@ static void *grown(struct report *report, void *array, size_t count, size_t size
 	if (count != 0 && (count & (count - 1)) != 0)
 		return array;
 	bigger = realloc(array, (count == 0 ? 1 : 2 * count) * size);
-	if (bigger == NULL)
+	if (bigger == NULL) {
 		report->failed = true;
-	return bigger != NULL ? bigger : array;
+		return array;
+	}
+	return bigger;
 }
 
 void report_fini(struct report *report)

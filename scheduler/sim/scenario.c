@@ -116,7 +116,7 @@ static int number_of(const config_setting_t *setting, double *number)
 
 static void store(const struct key *key, double number, void *into)
 {
-	char *place = (char *)into + key->offset;
+	void *place = (char *)into + key->offset;
 
 	switch (key->type) {
 	case KEY_NS:

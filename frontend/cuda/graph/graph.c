@@ -116,8 +116,10 @@ static bool leave_pool(struct fgv_node *node)
 		free(edges);
 		return false;
 	}
-	node->before = memcpy(before, node->before, before_len);
-	node->edges = memcpy(edges, node->edges, edges_len);
+	memcpy(before, node->before, before_len);
+	memcpy(edges, node->edges, edges_len);
+	node->before = before;
+	node->edges = edges;
 	node->has_pooled_lists = false;
 	return true;
 }
@@ -257,12 +259,14 @@ static CUresult copy_into(struct fgv_graph *to, struct fgv_graph *graph)
 	struct fgv_node *nodes = calloc(
 		1, count * sizeof(*nodes) +
 			   edge_count * (sizeof(struct fgv_node *) + sizeof(CUgraphEdgeData)) + 1);
-	struct fgv_node **before = (struct fgv_node **)(nodes + count);
-	CUgraphEdgeData *edges = (CUgraphEdgeData *)(before + edge_count);
+	struct fgv_node **before;
+	CUgraphEdgeData *edges;
 	CUresult res = CUDA_SUCCESS;
 
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	before = (struct fgv_node **)(nodes + count);
+	edges = (CUgraphEdgeData *)(before + edge_count);
 	to->pool = nodes;
 	for (struct fgv_node *each = graph->first; each && !res; each = each->next)
 		res = copy_node(to, each, nodes++);
