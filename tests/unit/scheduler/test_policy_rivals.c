@@ -210,11 +210,13 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_add_loop_test(tc, credit_follows_weights_where_slices_are_used_up, 0, 3);
+	tcase_add_loop_test(tc, credit_follows_weights_where_slices_are_used_up, 0,
+			    FGV_ARRAY_LEN(credits));
 	tcase_add_test(tc, credit_forgets_long_requests);
 	tcase_add_test(tc, credit_does_not_starve_low_weights);
 	tcase_add_test(tc, a_vcpu_with_the_most_credit_takes_the_gpu);
-	tcase_add_loop_test(tc, vcpus_mean_nothing_to_the_others, 0, 3);
+	tcase_add_loop_test(tc, vcpus_mean_nothing_to_the_others, 0,
+			    FGV_ARRAY_LEN(credits));
 	tcase_add_test(tc, credit_pays_by_the_tick);
 	tcase_add_test(tc, nobody_active_no_ticks);
 	tcase_add_test(tc, none_lets_everybody_in);
