@@ -270,5 +270,5 @@ def full_disk(world):
 # What the machine's kernel lacks is the same with any GPU.
 STARVING = (few_descriptors, little_memory, full_disk) if IS_SOFT else ()
 ACTS = (kill_program, kill_program, start_program, start_program, kill_session, kill_keeper,
-        stop_program, stop_session, stop_for_a_moment, stop_daemon, scribble, change_weight, change_share,
-        end_session, look, freeze, freeze, thaw, reload, *STARVING)
+        stop_program, stop_session, stop_for_a_moment, stop_daemon, scribble, change_weight,
+        change_share, end_session, look, freeze, freeze, thaw, reload, *STARVING)
