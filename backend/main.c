@@ -101,6 +101,7 @@ static void reap(void)
 	fgv_sessions_reap(&backend.sessions);
 	fgv_warm_reap(&backend.warm);
 	fgv_vms_reap(&backend.vms);
+	fgv_sessions_end_lost(&backend.sessions);
 	fgv_ivshmem_reaped(&backend.ivshmem);
 	fgv_doors_reaped(&backend.doors);
 }

@@ -24,7 +24,9 @@
 
 static uint64_t believed(const struct fgv_memwatch_claim *claim, uint64_t quota_bytes)
 {
-	return fgv_min_u64(claim->charged_bytes, quota_bytes);
+	uint64_t shared = fgv_min_u64(claim->shared_bytes, quota_bytes);
+
+	return fgv_min_u64(claim->charged_bytes, quota_bytes - shared) + shared;
 }
 
 static uint64_t allowed(uint64_t charged_bytes, uint64_t context_bytes)
@@ -53,9 +55,9 @@ static struct fgv_memwatch_claim *worst(struct fgv_memwatch_claim *claims, size_
 }
 
 void fgv_memwatch_judge(struct fgv_memwatch_claim *claims, size_t count, uint64_t quota_bytes,
-			uint64_t context_bytes)
+			uint64_t context_bytes, uint64_t shared_bytes)
 {
-	uint64_t sum = 0, seen = 0;
+	uint64_t sum = 0, seen = 0, has = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t charged = believed(&claims[i], quota_bytes);
@@ -63,8 +65,12 @@ void fgv_memwatch_judge(struct fgv_memwatch_claim *claims, size_t count, uint64_
 		claims[i].over = claims[i].used_bytes > allowed(charged, context_bytes);
 		sum += claims[i].used_bytes;
 		seen += claims[i].used_bytes > 0;
+		has += fgv_min_u64(claims[i].shared_bytes, quota_bytes);
 	}
-	if (seen && sum > allowed(quota_bytes, 0) + seen * (context_bytes + FGV_MEMWATCH_SLACK))
+	/* What is counted several times. */
+	has -= fgv_min_u64(shared_bytes, has);
+	if (seen &&
+	    sum > allowed(quota_bytes, 0) + has + seen * (context_bytes + FGV_MEMWATCH_SLACK))
 		worst(claims, count, quota_bytes)->over = true;
 }
 
@@ -128,6 +134,7 @@ static size_t collect(const struct fgv_memwatch *watch, const struct fgv_vm *vm,
 			.number = view.number,
 			.charged_bytes = fgv_session_resident_on(session, share),
 			.used_bytes = used_by(view.vgpu_pid, uses, count),
+			.shared_bytes = fgv_session_shared_on(session, share),
 			.suspect = was_suspect(watch, view.number),
 		};
 	}
@@ -154,7 +161,7 @@ static void judge(struct fgv_memwatch *watch, const struct fgv_vm *vm,
 	size_t claimed = collect(watch, vm, share, uses, count, claims);
 
 	fgv_memwatch_judge(claims, claimed, vm->config->memory_bytes,
-			   fgv_device_context_bytes(share->device));
+			   fgv_device_context_bytes(share->device), fgv_share_shared(share));
 	for (size_t i = 0; i < claimed; i++) {
 		if (!claims[i].over)
 			continue;

@@ -5,7 +5,9 @@
  * process that its guest has taken over, gets at most the slack, and not the others' memory.
  *
  * What an account says is believed up to the VM's quota; and all sessions of a VM together have no
- * more than the quota and their contexts, whatever their accounts say.
+ * more than the quota and their contexts, whatever their accounts say. Memory that sessions share
+ * the driver may count for each of them, while the VM is charged for it once: each may have as
+ * much more, and all together as much as is counted several times.
  *
  * Threads: the daemon's main one.
  */
@@ -36,16 +38,18 @@ struct fgv_memwatch_claim {
 	uint32_t number;
 	uint64_t charged_bytes; /* as its account says */
 	uint64_t used_bytes;	/* as the driver says; 0: it does not know the process */
+	uint64_t shared_bytes;	/* that it shares with others, and is not charged for */
 	bool suspect;		/* it was over at the last look */
 	bool over;		/* out: it is */
 };
 
 /*
  * Marks those of a VM's sessions that have more than they may, by themselves or, of all, the one
- * that has most beyond its charge where together they do. @context_bytes: of one of them.
+ * that has most beyond its charge where together they do. @context_bytes: of one of them;
+ * @shared_bytes: that the VM is charged for what they share.
  */
 void fgv_memwatch_judge(struct fgv_memwatch_claim *claims, size_t count, uint64_t quota_bytes,
-			uint64_t context_bytes);
+			uint64_t context_bytes, uint64_t shared_bytes);
 
 struct fgv_memwatch {
 	const struct fgv_config *config;

@@ -147,6 +147,9 @@ uint64_t fgv_sessions_page_deadline_ns(const struct fgv_sessions *sessions);
 /* Whether memory of @session was told to be out until it is its turn. */
 bool fgv_session_is_out(const struct fgv_session *session);
 
+/* Kills those that may have shared memory whose keeper has died. After fgv_vms_reap(). */
+void fgv_sessions_end_lost(struct fgv_sessions *sessions);
+
 /* Forgets the sessions whose processes do not die. */
 void fgv_sessions_fini(struct fgv_sessions *sessions);
 
@@ -183,6 +186,8 @@ uint64_t fgv_session_memory_on(const struct fgv_session *session, const struct f
 uint64_t fgv_session_recent_on(const struct fgv_session *session, const struct fgv_share *share);
 /* What of that memory is on the GPU, as its process says. */
 uint64_t fgv_session_resident_on(const struct fgv_session *session, const struct fgv_share *share);
+/* What it has there of memory that the VM's sessions share, which it is not charged for. */
+uint64_t fgv_session_shared_on(const struct fgv_session *session, const struct fgv_share *share);
 struct fgv_vm *fgv_session_vm(const struct fgv_session *session);
 
 /* All sessions, the newest first: the one after @session, NULL for the first; NULL: no more. */

@@ -84,6 +84,7 @@ static void forget(struct fgv_sessions *sessions, struct fgv_session *session, c
 	fgv_session_unwatch_control(session);
 	fgv_relay_close(session->relay);
 	fgv_keeper_hang_up(&session->images);
+	fgv_keeper_forget(&session->vm->keeper, &session->images.who);
 	fgv_refusals_fini(&session->refusals);
 	fgv_holding_fini(&session->holding);
 	fgv_session_detach_parts(session, use);
@@ -235,5 +236,17 @@ void fgv_sessions_kill(struct fgv_sessions *sessions, uint32_t number, const cha
 		session->is_killed = true;
 		snprintf(session->killed_for, sizeof(session->killed_for), "%s", why);
 		kill(session->pid, SIGKILL);
+	}
+}
+
+void fgv_sessions_end_lost(struct fgv_sessions *sessions)
+{
+	struct fgv_session *session;
+
+	LIST_FOREACH(session, &sessions->list, link) {
+		if (session->vm->keeper.lost & UINT64_C(1) << session->account)
+			fgv_sessions_kill(sessions, session->number,
+					  "the process that kept what its VM's programs share has "
+					  "ended");
 	}
 }

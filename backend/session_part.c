@@ -158,3 +158,8 @@ uint64_t fgv_session_resident_on(const struct fgv_session *session, const struct
 	fgv_share_account(share, session->account, &account);
 	return account.memory_bytes - fgv_min_u64(account.away_bytes, account.memory_bytes);
 }
+
+uint64_t fgv_session_shared_on(const struct fgv_session *session, const struct fgv_share *share)
+{
+	return fgv_share_shared_by(share, session->account);
+}

@@ -47,11 +47,16 @@ static uint64_t overhead_of(const struct fgv_sessions *sessions, const struct fg
 	return sessions->config->context_memory ? 0 : fgv_device_context_bytes(share->device);
 }
 
-/* What has left the GPU for as long as an administrator wants is nobody's there. */
+/*
+ * What has left the GPU for as long as an administrator wants is nobody's there; what several share
+ * is a part of each.
+ */
 static uint64_t memory_of(const struct fgv_session *session, const struct fgv_share *share)
 {
-	return session->is_frozen ? fgv_session_resident_on(session, share)
-				  : fgv_session_memory_on(session, share);
+	uint64_t own = session->is_frozen ? fgv_session_resident_on(session, share)
+					  : fgv_session_memory_on(session, share);
+
+	return own + fgv_share_shared_part(share, session->account);
 }
 
 /* What is charged of a session is read anew. */

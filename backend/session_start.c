@@ -92,6 +92,8 @@ static void fill_setup(const struct fgv_sessions *sessions, const struct fgv_ses
 		.units = units,
 		.sms = (uint32_t)__builtin_popcountll(units) * part->share->device->units.each,
 		.movable = session->is_movable,
+		.sharing = vm->sharing,
+		.gpu = (uint32_t)(part->share - session->vm->shares),
 	};
 	snprintf(setup->vm, sizeof(setup->vm), "%s", vm->name);
 	snprintf(setup->program, sizeof(setup->program), "%s", session->program);
@@ -187,7 +189,11 @@ static int hand_over(const struct fgv_sessions *sessions, struct fgv_session *se
 		     const int grants[FGV_GPU_DEVICES_MAX][FGV_SETUP_GRANT_FDS])
 {
 	struct fgv_vm *vm = session->vm;
-	int fd = fgv_keeper_connect(&session->images, &vm->keeper, sessions->warm->vgpu_path,
+	const struct fgv_keeper_session who = {
+		.number = session->number,
+		.account = session->account,
+	};
+	int fd = fgv_keeper_connect(&session->images, &vm->keeper, &who, sessions->warm->vgpu_path,
 				    vm->cgroup_fd, sessions->warm->relays);
 	int ret;
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "backend/memory.h"
+#include "common/util.h"
 
 static int open_accounts(struct fgv_share *share)
 {
@@ -270,6 +271,37 @@ void fgv_share_clear(struct fgv_share *share, unsigned account)
 	__atomic_store_n(&entry->moved_out, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FGV_STAYS; i++)
 		__atomic_store_n(&entry->stays_bytes[i], 0, __ATOMIC_RELAXED);
+}
+
+uint64_t fgv_share_shared(const struct fgv_share *share)
+{
+	return word(&share->accounts->shared.memory_bytes);
+}
+
+uint64_t fgv_share_shared_by(const struct fgv_share *share, unsigned account)
+{
+	return word(&share->accounts->shared.has_bytes[account]);
+}
+
+/* What the keeper writes is believed as far as the GPU goes. */
+uint64_t fgv_share_shared_part(const struct fgv_share *share, unsigned account)
+{
+	uint64_t all = fgv_min_u64(fgv_share_shared(share), share->device->info.memory_bytes);
+	uint64_t own = fgv_min_u64(fgv_share_shared_by(share, account), all);
+	unsigned __int128 sum = 0;
+
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++)
+		sum += fgv_min_u64(fgv_share_shared_by(share, i), all);
+	return sum ? (uint64_t)((unsigned __int128)all * own / sum) : 0;
+}
+
+void fgv_share_clear_shared(const struct fgv_share *share)
+{
+	struct fgv_shared_account *shared = &share->accounts->shared;
+
+	for (unsigned i = 0; i < FGV_SESSIONS_MAX; i++)
+		__atomic_store_n(&shared->has_bytes[i], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->memory_bytes, 0, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the load in fgv_quota's quota_bytes(). */

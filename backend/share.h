@@ -49,6 +49,12 @@ bool fgv_share_copying_stats(const struct fgv_share *share, unsigned i,
 /* What account number @account shows; and clears it, which others of the VM may be reading. */
 void fgv_share_account(const struct fgv_share *share, unsigned account, struct fgv_account *now);
 void fgv_share_clear(struct fgv_share *share, unsigned account);
+/* What is charged for memory that sessions share; what one of them has of it; and clears that. */
+uint64_t fgv_share_shared(const struct fgv_share *share);
+uint64_t fgv_share_shared_by(const struct fgv_share *share, unsigned account);
+void fgv_share_clear_shared(const struct fgv_share *share);
+/* A session's part of it, where those that have it divide it in proportion to what they have. */
+uint64_t fgv_share_shared_part(const struct fgv_share *share, unsigned account);
 /* Adds up what two accounts show. */
 void fgv_account_sum(struct fgv_account *sum, const struct fgv_account *account);
 

@@ -10,11 +10,11 @@
  * further GPU of the session (docs/design/0023-devices.md); the process says by what its kernels
  * can be held with one struct fgv_channels (channels.h), with their open file if there is one,
  * closes its sandbox, says so with one struct fgv_confined, with a listener if it was told to have
- * one, gets ready, says that with one struct fgv_serving, and serves that session. It sends nothing else:
- * no word comes from a process that a guest could have taken over. It may get orders (struct
+ * one, gets ready, says that with one struct fgv_serving, and serves that session. It sends nothing
+ * else: no word comes from a process that a guest could have taken over. It may get orders (struct
  * fgv_order). The socket's end ends the process.
  *
- * The same program also keeps the images of a VM's modules (struct fgv_keeper_setup).
+ * The same program also keeps what a VM's programs have in common (struct fgv_keeper_setup).
  */
 #ifndef FGV_BACKEND_SHARED_H
 #define FGV_BACKEND_SHARED_H
@@ -117,7 +117,7 @@ enum fgv_setup_fd {
 	FGV_SETUP_GRANT_OUT_BELL,
 	FGV_SETUP_SCHED_OUT_BELL,
 	FGV_SETUP_CGROUP, /* "0" written to it puts the process into its VM's control group */
-	FGV_SETUP_IMAGES, /* to the keeper of the VM's images; without a peer if it has none */
+	FGV_SETUP_IMAGES, /* to the VM's keeper; without a peer if it has none */
 	FGV_SETUP_FDS,
 	/* With a part only: the guest's end of its connection, and the seat of a soft device. */
 	FGV_SETUP_PEER = FGV_SETUP_FDS,
@@ -156,6 +156,8 @@ struct fgv_setup {
 	uint64_t units;		/* a set: those that it begins with; 0: the GPU is not divided */
 	uint32_t sms;		/* multiprocessors that its program is told of; 0: all */
 	uint32_t movable;	/* its memory may leave the GPU, and come back */
+	uint32_t sharing;	/* its memory may be shared with the VM's other programs */
+	uint32_t gpu;		/* of the VM's, in their order, the one that this is for */
 };
 
 /*
@@ -190,9 +192,11 @@ struct fgv_kernel_book {
 };
 
 /*
- * A VM's keeper of images is a process of this VM's user, in its control group. It gets this with
- * the descriptor that FGV_SETUP_CGROUP is for others, and then the sockets of sessions, one with
- * each message of one byte. The daemon reads nothing from it.
+ * A VM's keeper is a process of this VM's user, in its control group, which keeps what the VM's
+ * programs have in common: images of modules, and memory that they share. It gets this with the
+ * descriptor that FGV_SETUP_CGROUP is for others; then, one with each message of one byte, those
+ * that FGV_SETUP_ACCOUNT is for others, of each of the VM's GPUs; and then what sessions begin and
+ * end. The daemon reads nothing from it.
  */
 struct fgv_keeper_setup {
 	char vm[FGV_NAME_MAX];
@@ -200,7 +204,15 @@ struct fgv_keeper_setup {
 	uint64_t data_bytes; /* as in struct fgv_setup */
 	uint64_t threads;
 	uint32_t uid;
+	uint32_t gpus;
+	uint32_t sharing; /* 1: it keeps memory, too */
 	uint32_t reserved;
+};
+
+/* With its socket: a session that has something to say. Without: it has ended. */
+struct fgv_keeper_session {
+	uint32_t number;
+	uint32_t account; /* its entry in struct fgv_accounts */
 };
 
 /* What a vGPU process says to its keeper, and is told. */
@@ -248,6 +260,46 @@ enum fgv_store_word {
 	FGV_STORE_NOT_NOW = 'n',   /* it is not frozen, or in a file already, or not yet */
 	FGV_STORE_NO_MEMORY = 'm', /* of the host's */
 	FGV_STORE_OTHER = 'o',	   /* it has gone into another file since */
+};
+
+/*
+ * Memory of a GPU that programs of a VM share (docs/design/0010-ipc.md), as the keeper has it: a
+ * descriptor of the driver's, and who has the memory. Whoever knows its key may have it.
+ */
+#define FGV_SHARED_MAX	     4096 /* of a VM at a time */
+#define FGV_SHARED_BYTES_MAX (1ull << 48)
+
+struct fgv_key {
+	uint64_t words[2]; /* random */
+};
+
+/*
+ * In the place of a GPU: a page of words in memory of the host, by which programs tell each other
+ * of events. It is charged to nobody. Once the session that made it has ended, every byte of it is
+ * FGV_WORDS_OVER: nobody waits for what does not come any more.
+ */
+#define FGV_SHARED_HOST UINT32_MAX
+#define FGV_WORDS_OVER	0x7f
+
+/* Their numbers are none of enum fgv_images_op, nor are the sizes the same. */
+enum fgv_sharing_op {
+	FGV_SHARING_PUT = 16, /* memory of so many bytes, with its descriptor: its key */
+	FGV_SHARING_GET,      /* the one with this key: its descriptor comes with the reply */
+	FGV_SHARING_DROP,     /* the session has it no more; there is no reply */
+};
+
+struct fgv_sharing_request {
+	uint32_t op;
+	uint32_t gpu; /* among those of the VM, or FGV_SHARED_HOST */
+	uint64_t bytes;
+	struct fgv_key key;
+};
+
+struct fgv_sharing_reply {
+	uint32_t error; /* 0, or an errno: ENOENT, EXDEV (it is another GPU's), ENOSPC, EPERM */
+	uint32_t reserved;
+	uint64_t bytes;
+	struct fgv_key key;
 };
 
 /* How far a session is that was to be frozen. */
@@ -312,13 +364,25 @@ struct fgv_account {
 _Static_assert(sizeof(struct fgv_account) == FGV_PAGE_BYTES, "one writer a page");
 
 /*
- * The accounts of one VM, in a memfd of the daemon's. A VM's use of memory is the sum
- * over its sessions: a session adds to its own entry, takes the sum, and takes its own
- * addition back if that is over the quota. No lock, so nothing to hold when killed;
- * the price is that two allocations racing for the last bytes may both fail.
+ * The same of memory that sessions of a VM share, which is written by its keeper. It is charged
+ * here, once, and not to the sessions that have it.
+ */
+struct fgv_shared_account {
+	uint64_t memory_bytes;
+	uint64_t has_bytes[FGV_SESSIONS_MAX]; /* of it, those that each session has */
+	uint8_t reserved[FGV_PAGE_BYTES - (1 + FGV_SESSIONS_MAX) * sizeof(uint64_t)];
+};
+_Static_assert(sizeof(struct fgv_shared_account) == FGV_PAGE_BYTES, "one writer a page");
+
+/*
+ * The accounts of one VM, in a memfd of the daemon's. A VM's use of memory is the sum over its
+ * sessions, and what these share: a session adds to its own entry, takes the sum, and takes its own
+ * addition back if that is over the quota. No lock, so nothing to hold when killed; the price is
+ * that two allocations racing for the last bytes may both fail.
  */
 struct fgv_accounts {
 	struct fgv_account sessions[FGV_SESSIONS_MAX];
+	struct fgv_shared_account shared;
 };
 
 /* What a VM may have, in a memfd that is sealed: nobody but the daemon can write it. */

@@ -13,9 +13,12 @@
 
 _Static_assert(FGV_SESSIONS_MAX <= 64, "fgv_vm.taken has a bit for each");
 
-static void fill_keeper(struct fgv_keeper_setup *setup, const struct fgv_config_vm *config)
+static void fill_keeper(struct fgv_keeper_setup *setup, const struct fgv_config_vm *config,
+			unsigned gpus)
 {
 	*setup = (struct fgv_keeper_setup){
+		.gpus = gpus,
+		.sharing = config->sharing,
 		.bytes = config->images_bytes,
 		.data_bytes = config->process_memory_bytes,
 		.threads = fgv_vm_threads(config),
@@ -52,7 +55,8 @@ int fgv_vm_init(struct fgv_vm *vm, const struct fgv_config_vm *config,
 	ret = fgv_config_copy_vm(&vm->copy, config);
 	if (ret)
 		return ret;
-	fill_keeper(&vm->keeper.setup, config);
+	fill_keeper(&vm->keeper.setup, config, (unsigned)count);
+	vm->keeper.shares = vm->shares;
 	vm->keeper.lines = &vm->lines;
 	vm->lines.vm = vm->keeper.setup.vm;
 	while (vm->share_count < count && !ret) {
@@ -122,7 +126,8 @@ int fgv_vm_set_shares(struct fgv_vm *vm, const struct fgv_sched_shares *shares)
 
 static bool is_same_keeper(const struct fgv_keeper_setup *a, const struct fgv_keeper_setup *b)
 {
-	return a->bytes == b->bytes && a->data_bytes == b->data_bytes && a->threads == b->threads;
+	return a->bytes == b->bytes && a->data_bytes == b->data_bytes && a->threads == b->threads &&
+	       a->sharing == b->sharing;
 }
 
 void fgv_vm_take_config(struct fgv_vm *vm, struct fgv_config_vm *config)
@@ -134,11 +139,15 @@ void fgv_vm_take_config(struct fgv_vm *vm, struct fgv_config_vm *config)
 	*config = (struct fgv_config_vm){0};
 	for (unsigned i = 0; i < vm->share_count; i++)
 		fgv_share_set_memory(&vm->shares[i], vm->copy.memory_bytes);
-	fill_keeper(&setup, &vm->copy);
+	fill_keeper(&setup, &vm->copy, vm->share_count);
 	if (is_same_keeper(&setup, &vm->keeper.setup))
 		return;
-	/* It has its setup from its start, and is started again by the next one to want it. */
-	fgv_keeper_end(&vm->keeper);
+	/*
+	 * It has its setup from its start, and is started again by the next one to want it; but one
+	 * that sessions have memory of stays as it is.
+	 */
+	if (!fgv_keeper_has_memory(&vm->keeper))
+		fgv_keeper_end(&vm->keeper);
 	vm->keeper.setup = setup;
 }
 
@@ -243,6 +252,8 @@ void fgv_vm_usage(const struct fgv_vm *vm, struct fgv_account *sum)
 		fgv_vm_account(vm, i, &account);
 		fgv_account_sum(sum, &account);
 	}
+	for (unsigned i = 0; i < vm->share_count; i++)
+		sum->memory_bytes += fgv_share_shared(&vm->shares[i]);
 }
 
 uint64_t fgv_vm_memory_on(const struct fgv_vm *vm, const struct fgv_share *share)
@@ -257,7 +268,7 @@ uint64_t fgv_vm_memory_on(const struct fgv_vm *vm, const struct fgv_share *share
 		fgv_share_account(share, i, &account);
 		bytes += account.memory_bytes;
 	}
-	return bytes;
+	return bytes + fgv_share_shared(share);
 }
 
 void fgv_vm_put_account(struct fgv_vm *vm, unsigned account, struct fgv_account *last)

@@ -112,6 +112,15 @@ CUresult softgpu_reserve(struct softgpu *gpu, uint64_t bytes, uint64_t alignment
 			 uint64_t *address);
 void softgpu_unreserve(struct softgpu *gpu, uint64_t address);
 CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgpu_chunk **chunk);
+/*
+ * One that other processes may have, too, by its file, which stays its own; and one of another
+ * process. CUDA_ERROR_INVALID_VALUE: that is no such file.
+ */
+CUresult softgpu_chunk_create_file(struct softgpu *gpu, uint64_t bytes,
+				   struct softgpu_chunk **chunk);
+CUresult softgpu_chunk_import(struct softgpu *gpu, int fd, uint64_t bytes,
+			      struct softgpu_chunk **chunk);
+int softgpu_chunk_file(struct softgpu_chunk *chunk);
 /* What is mapped of it stays. */
 void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk);
 CUresult softgpu_map(struct softgpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,

@@ -1,6 +1,7 @@
 /*
  * Chunks are parts of one file without a name, made with the device: what a process may have of
- * files and descriptors later does not matter then. Of a chunk that goes the pages go too.
+ * files and descriptors later does not matter then. Of a chunk that goes the pages go too. One that
+ * other processes may get has a file to itself.
  * Addresses are reserved by a mapping that nobody may touch, and that takes the place of what is
  * unmapped.
  */
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -17,6 +19,8 @@
 
 /* A process may have 65530 mappings altogether. */
 #define MAPPINGS_MAX HOST_RANGES
+
+#define FILE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static int compare(const struct space_range *a, const struct space_range *b)
 {
@@ -46,6 +50,7 @@ static struct space_range *add(struct space_tree *tree, uint64_t address, uint64
 		return NULL;
 	made->address = address;
 	made->bytes = bytes;
+	made->fd = -1;
 	RB_INSERT(space_tree, tree, made);
 	return made;
 }
@@ -186,9 +191,50 @@ struct space_range *fgv_softgpu_space_take(struct space *space, uint64_t bytes)
 	return add(&space->chunks, at, bytes);
 }
 
+/* Takes over @fd. */
+static struct space_range *new_file_chunk(int fd, uint64_t bytes)
+{
+	struct space_range *made = fd >= 0 ? calloc(1, sizeof(*made)) : NULL;
+
+	if (made)
+		*made = (struct space_range){.bytes = bytes, .fd = fd};
+	else if (fd >= 0)
+		close(fd);
+	return made;
+}
+
+struct space_range *fgv_softgpu_space_take_file(uint64_t bytes)
+{
+	int fd = memfd_create("softgpu-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 &&
+	    (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, FILE_SEALS) < 0)) {
+		close(fd);
+		fd = -1;
+	}
+	return new_file_chunk(fd, bytes);
+}
+
+/* Whoever made it can't take the pages from under a mapping: touching those would be the end. */
+struct space_range *fgv_softgpu_space_take_given(int fd, uint64_t bytes)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat status;
+
+	if (seals < 0 || (seals & FILE_SEALS) != FILE_SEALS || fstat(fd, &status) < 0 ||
+	    status.st_size < 0 || (uint64_t)status.st_size != bytes)
+		return NULL;
+	return new_file_chunk(fcntl(fd, F_DUPFD_CLOEXEC, 0), bytes);
+}
+
 /* Where the pages can't be given back, nobody gets them again. */
 void fgv_softgpu_space_give(struct space *space, struct space_range *chunk)
 {
+	if (chunk->fd >= 0) {
+		close(chunk->fd);
+		free(chunk);
+		return;
+	}
 	if (fallocate(space->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)chunk->address,
 		      (off_t)chunk->bytes) == 0)
 		forget(&space->chunks, chunk);
@@ -197,10 +243,12 @@ void fgv_softgpu_space_give(struct space *space, struct space_range *chunk)
 bool fgv_softgpu_space_map(struct space *space, uint64_t address, uint64_t bytes, uint64_t offset,
 			   const struct space_range *chunk)
 {
+	int fd = chunk->fd >= 0 ? chunk->fd : space->fd;
+
 	if (space->mappings_count >= MAPPINGS_MAX || !add(&space->mappings, address, bytes))
 		return false;
 	space->mappings_count++;
-	if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, space->fd,
+	if (mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 		 (off_t)(chunk->address + offset)) != MAP_FAILED)
 		return true;
 	fgv_softgpu_space_forget(space, fgv_softgpu_space_find(space, address));

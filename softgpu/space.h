@@ -24,6 +24,8 @@ struct space_range {
 	bool is_shown;
 	bool is_view;	    /* of what another space has mapped */
 	uint64_t hidden_by; /* number of the command; 0: none yet */
+	/* Of chunks alone: the file that each has to itself; -1: it is a part of the space's. */
+	int fd;
 };
 
 RB_HEAD(space_tree, space_range);
@@ -48,6 +50,12 @@ void fgv_softgpu_space_unreserve(struct space *space, uint64_t address);
 /* A chunk, all zero, and back. */
 struct space_range *fgv_softgpu_space_take(struct space *space, uint64_t bytes);
 void fgv_softgpu_space_give(struct space *space, struct space_range *chunk);
+/*
+ * One with a file to itself, which can neither shrink nor grow; or what such a file of another
+ * process is, NULL where @fd, which stays the caller's, is none of @bytes.
+ */
+struct space_range *fgv_softgpu_space_take_file(uint64_t bytes);
+struct space_range *fgv_softgpu_space_take_given(int fd, uint64_t bytes);
 
 bool fgv_softgpu_space_map(struct space *space, uint64_t address, uint64_t bytes, uint64_t offset,
 			   const struct space_range *chunk);

@@ -131,12 +131,13 @@ static json_t *gpus_of(const struct fgv_session *session)
 	const struct fgv_share *share;
 
 	for (unsigned i = 0; array && (share = fgv_session_share(session, i)); i++)
-		json_array_append_new(array,
-				      json_pack("{s:I, s:I, s:I}", "device", integer(share->number),
-						"memory_bytes",
-						integer(fgv_session_memory_on(session, share)),
-						"resident_bytes",
-						integer(fgv_session_resident_on(session, share))));
+		json_array_append_new(
+			array,
+			json_pack("{s:I, s:I, s:I, s:I}", "device", integer(share->number),
+				  "memory_bytes", integer(fgv_session_memory_on(session, share)),
+				  "resident_bytes",
+				  integer(fgv_session_resident_on(session, share)), "shared_bytes",
+				  integer(fgv_session_shared_on(session, share))));
 	return array;
 }
 
@@ -178,8 +179,9 @@ static json_t *sessions_of(const struct fgv_admin_scope *scope, const struct fgv
 /* What a VM has of one GPU and, with @figures, what it has used there. */
 static json_t *share_of(const struct fgv_vm *vm, const struct fgv_share *share, bool figures)
 {
-	json_t *object = json_pack("{s:I, s:I}", "device", integer(share->number), "memory_bytes",
-				   integer(fgv_vm_memory_on(vm, share)));
+	json_t *object = json_pack("{s:I, s:I, s:I}", "device", integer(share->number),
+				   "memory_bytes", integer(fgv_vm_memory_on(vm, share)),
+				   "shared_bytes", integer(fgv_share_shared(share)));
 	struct fgv_gpusched_stats stats;
 	int err = object ? 0 : -1;
 

@@ -15,6 +15,7 @@
 #include "backend/config/devices.h"
 #include "backend/config/includes.h"
 #include "backend/config/shares.h"
+#include "backend/config/sharing.h"
 #include "backend/config/spatial.h"
 #include "backend/config/text.h"
 #include "backend/config/uids.h"
@@ -305,6 +306,8 @@ static int read_all(const struct fgv_config_reader *reader)
 		ret = fgv_config_shares_check(reader, top);
 	if (!ret)
 		ret = fgv_config_spatial_check(reader, top);
+	if (!ret)
+		ret = fgv_config_sharing_check(reader);
 	if (!ret)
 		ret = check_own_sockets(reader, top);
 	if (!ret)

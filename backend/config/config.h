@@ -91,6 +91,7 @@ struct fgv_config_vm {
 	enum fgv_slicing slicing;      /* FGV_SLICING_AS_ALL */
 	bool movable;		       /* its programs' memory may leave the GPU */
 	bool gang;		       /* its turns on several GPUs go together */
+	bool sharing;		       /* its programs may share memory with each other */
 	const struct config_setting_t *place;
 };
 

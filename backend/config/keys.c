@@ -185,6 +185,8 @@ static const struct fgv_config_key keys[] = {
 	 "whether its turns on several GPUs go together, as its kernels there wait for each other "
 	 "(fair)",
 	 FGV_CONFIG_RESTART},
+	{"sharing", true, FGV_CONFIG_SWITCH, VM(sharing), 0, 0, false, "false",
+	 "whether its programs may share memory of the GPU with each other", FGV_CONFIG_LATER},
 	{"ivshmem", true, FGV_CONFIG_PATH, VM(ivshmem), 0, 0, 0, "none: no QEMU guest",
 	 "the Unix socket that its QEMU connects to", FGV_CONFIG_NO_QEMU},
 	{"ivshmem_user", true, FGV_CONFIG_USER, VM(ivshmem_user), 0, 0, 0, "the daemon's user",

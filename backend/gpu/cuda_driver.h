@@ -38,6 +38,8 @@
 	X(address_free, cuMemAddressFree)                                                          \
 	X(memory_create, cuMemCreate)                                                              \
 	X(memory_release, cuMemRelease)                                                            \
+	X(memory_export, cuMemExportToShareableHandle)                                             \
+	X(memory_import, cuMemImportFromShareableHandle)                                           \
 	X(memory_map, cuMemMap)                                                                    \
 	X(memory_unmap, cuMemUnmap)                                                                \
 	X(memory_access, cuMemSetAccess)                                                           \

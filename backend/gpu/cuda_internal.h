@@ -175,6 +175,9 @@ CUresult fgv_cuda_address_free(struct fgv_gpu *gpu, uint64_t address, uint64_t b
 CUresult fgv_cuda_memory_create(struct fgv_gpu *gpu, uint64_t bytes,
 				struct fgv_gpu_memory **memory);
 CUresult fgv_cuda_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory);
+CUresult fgv_cuda_memory_export(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory, int *fd);
+CUresult fgv_cuda_memory_import(struct fgv_gpu *gpu, int fd, uint64_t bytes,
+				struct fgv_gpu_memory **memory);
 CUresult fgv_cuda_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,
 			     struct fgv_gpu_memory *memory);
 CUresult fgv_cuda_memory_access(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,

@@ -1,6 +1,6 @@
 /*
  * Device memory and addresses apart from each other. The driver is asked for memory of the device
- * alone that no other process can be given: what programs export stays with their own process.
+ * alone that no other process can be given, unless the caller wants to export it.
  *
  * Addresses and handles are the process's, whichever device is current; access is a device's.
  */
@@ -10,6 +10,8 @@ static CUmemAllocationProp props_of(const struct cuda *cuda)
 {
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes =
+			cuda->base.exports ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
 		.location = {CU_MEM_LOCATION_TYPE_DEVICE, cuda->device},
 	};
 }
@@ -59,6 +61,25 @@ CUresult fgv_cuda_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_
 CUresult fgv_cuda_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory)
 {
 	return cuda_of(gpu)->driver->memory_release((uintptr_t)memory);
+}
+
+CUresult fgv_cuda_memory_export(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory, int *fd)
+{
+	return cuda_of(gpu)->driver->memory_export(fd, (uintptr_t)memory,
+						   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+/* How much it is the driver says when it is mapped. */
+CUresult fgv_cuda_memory_import(struct fgv_gpu *gpu, int fd, uint64_t bytes,
+				struct fgv_gpu_memory **memory)
+{
+	CUmemGenericAllocationHandle handle = 0;
+	CUresult status = cuda_of(gpu)->driver->memory_import(
+		&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+
+	(void)bytes;
+	*memory = (struct fgv_gpu_memory *)(uintptr_t)handle;
+	return status;
 }
 
 CUresult fgv_cuda_memory_map(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes, uint64_t offset,

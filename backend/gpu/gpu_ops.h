@@ -164,6 +164,8 @@ struct fgv_gpu {
 	uint64_t late_ns;
 	/* The caller's to set: what is queued now is a copy that an engine for copies does. */
 	bool copies;
+	/* The same: memory that is made from now on can be exported. */
+	bool exports;
 };
 
 struct fgv_gpu_ops {
@@ -241,6 +243,15 @@ struct fgv_gpu_ops {
 	CUresult (*memory_create)(struct fgv_gpu *gpu, uint64_t bytes,
 				  struct fgv_gpu_memory **memory);
 	CUresult (*memory_release)(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory);
+	/*
+	 * A descriptor of it, by which another process's device of the same kind and place gets the
+	 * same memory; it stays until the last process has released it, and no descriptor is open.
+	 * @fd stays the caller's. CUDA_ERROR_INVALID_VALUE: it is no memory of @bytes, as far as
+	 * that can be told.
+	 */
+	CUresult (*memory_export)(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory, int *fd);
+	CUresult (*memory_import)(struct fgv_gpu *gpu, int fd, uint64_t bytes,
+				  struct fgv_gpu_memory **memory);
 	/* Nothing may use it there until memory_access() says so. */
 	CUresult (*memory_map)(struct fgv_gpu *gpu, uint64_t address, uint64_t bytes,
 			       uint64_t offset, struct fgv_gpu_memory *memory);

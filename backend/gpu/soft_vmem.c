@@ -5,6 +5,7 @@
  */
 #include "backend/gpu/soft_internal.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 CUresult fgv_soft_memory_granularity(struct fgv_gpu *gpu, CUmemAllocationGranularity_flags option,
@@ -32,7 +33,7 @@ CUresult fgv_soft_address_free(struct fgv_gpu *gpu, uint64_t address, uint64_t b
 /* What the handle stands for. */
 struct fgv_gpu_memory {
 	struct softgpu_chunk *chunk;
-	uint64_t bytes;
+	uint64_t bytes; /* that this process has taken; 0: another has */
 };
 
 CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_gpu_memory **memory)
@@ -44,7 +45,9 @@ CUresult fgv_soft_memory_create(struct fgv_gpu *gpu, uint64_t bytes, struct fgv_
 	if (!fgv_soft_take(soft, bytes))
 		return status;
 	made = calloc(1, sizeof(*made));
-	if (made)
+	if (made && gpu->exports)
+		status = softgpu_chunk_create_file(soft->gpu, bytes, &made->chunk);
+	else if (made)
 		status = softgpu_chunk_create(soft->gpu, bytes, &made->chunk);
 	if (status != CUDA_SUCCESS) {
 		fgv_soft_give(soft, bytes);
@@ -61,6 +64,33 @@ CUresult fgv_soft_memory_release(struct fgv_gpu *gpu, struct fgv_gpu_memory *mem
 	softgpu_chunk_destroy(gpu_of(gpu), memory->chunk);
 	fgv_soft_give((struct soft *)gpu, memory->bytes);
 	free(memory);
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_memory_export(struct fgv_gpu *gpu, struct fgv_gpu_memory *memory, int *fd)
+{
+	int file = softgpu_chunk_file(memory->chunk);
+
+	(void)gpu;
+	if (file < 0)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*fd = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	return *fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
+CUresult fgv_soft_memory_import(struct fgv_gpu *gpu, int fd, uint64_t bytes,
+				struct fgv_gpu_memory **memory)
+{
+	struct fgv_gpu_memory *made = calloc(1, sizeof(*made));
+	CUresult status = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (made)
+		status = softgpu_chunk_import(gpu_of(gpu), fd, bytes, &made->chunk);
+	if (status != CUDA_SUCCESS) {
+		free(made);
+		return status;
+	}
+	*memory = made;
 	return CUDA_SUCCESS;
 }
 

@@ -106,6 +106,10 @@ int fgv_dispatcher_sleep(struct fgv_session *session, uint64_t waited_ns)
 	/* Nobody rings where a value is written. */
 	if (takes && session->stall.value_count)
 		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
+	/* Nor where what was freed has been used for the last time: the VM is charged for it yet.
+	 */
+	if (fgv_pieces_are_leaving(&session->pieces))
+		limit_ns = fgv_min_u64(limit_ns, poll_after_ns(waited_ns));
 	/* Nobody rings where another session has ended. */
 	if (takes && session->room.count)
 		limit_ns = fgv_min_u64(limit_ns, SLEEP_NS_MAX);

@@ -135,6 +135,8 @@ void fgv_errands_settle(struct fgv_session *session)
 	late_bytes = session->gpu->late_bytes + session->pieces.late_bytes;
 	if (late_bytes != session->quota.late.bytes)
 		fgv_quota_set_late(&session->quota, late_bytes);
+	if (session->pieces.shared_bytes != session->quota.shared)
+		fgv_quota_set_shared(&session->quota, session->pieces.shared_bytes);
 	if (!late_ns)
 		return;
 	session->gpu->late_ns = 0;

@@ -65,6 +65,7 @@ CUresult fgv_do_device_info(struct fgv_session *session, struct fgv_request *req
 			(int)session->setup.sms;
 	for (unsigned i = 0; i < FGV_ARRAY_LEN(withheld); i++)
 		info.attributes[withheld[i]] = 0;
+	info.attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = session->sharing.keeper != NULL;
 	memcpy(in->info, &info, sizeof(info));
 	return CUDA_SUCCESS;
 }

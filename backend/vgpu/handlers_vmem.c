@@ -1,9 +1,12 @@
 /*
- * The handlers of the operations on device memory and addresses apart from each other; see
- * handlers.c. Memory is charged when it is made, for as long as a handle or a mapping has it;
- * addresses cost nothing but are bounded (vmem.h).
+ * The handlers of the operations on device memory and addresses apart from each other, and on
+ * memory that programs share; see handlers.c. Memory is charged when it is made, for as long as a
+ * handle or a mapping has it; addresses cost nothing but are bounded (vmem.h). What is shared is
+ * charged to no session (sharing.h).
  */
 #include "backend/vgpu/session.h"
+
+#include <string.h>
 
 CUresult fgv_do_memory_granularity(struct fgv_session *session, struct fgv_request *request,
 				   const struct fgv_memory_granularity_in *in,
@@ -121,4 +124,84 @@ CUresult fgv_do_memory_unmap(struct fgv_session *session, struct fgv_request *re
 		return status;
 	}
 	return fgv_session_await_leaving(session, request, fence, in->address, in->size);
+}
+
+/* --- What programs share --- */
+
+_Static_assert(sizeof(((struct fgv_memory_import_in *)0)->key) == sizeof(struct fgv_key), "a key");
+
+CUresult fgv_do_memory_share(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_memory_share_in *in, struct fgv_memory_share_out *out)
+{
+	struct fgv_pieces *pieces = &session->pieces;
+	CUresult status = fgv_session_take_deferred(session);
+	struct fgv_block *block;
+	struct fgv_key key;
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!session->sharing.keeper)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	block = fgv_pieces_find(pieces, in->address);
+	if (!block)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!block->is_shared) {
+		status = fgv_sharing_export(&session->sharing, block->pieces[0].memory,
+					    block->bytes, &key);
+		if (status != CUDA_SUCCESS)
+			return status;
+		fgv_pieces_share(pieces, block, &key);
+	}
+	memcpy(out->key, &block->key, sizeof(block->key));
+	out->offset = in->address - block->address;
+	out->size = block->bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_memory_export(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_export_in *in,
+			      struct fgv_memory_export_out *out)
+{
+	struct fgv_object *object = in->memory;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status != CUDA_SUCCESS)
+		return status;
+	if (!object->memory.is_shared) {
+		status = fgv_sharing_export(&session->sharing, object->memory.gpu,
+					    object->memory.bytes, &object->memory.key);
+		if (status != CUDA_SUCCESS)
+			return status;
+		object->memory.is_shared = true;
+		fgv_quota_release(&session->quota, &object->charge);
+	}
+	memcpy(out->key, &object->memory.key, sizeof(object->memory.key));
+	return CUDA_SUCCESS;
+}
+
+CUresult fgv_do_memory_import(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_import_in *in,
+			      struct fgv_memory_import_out *out)
+{
+	struct fgv_object *object;
+	CUresult status = fgv_session_take_deferred(session);
+
+	(void)request;
+	if (status == CUDA_SUCCESS)
+		status = fgv_session_add(session, FGV_KIND_MEMORY, 0, &object);
+	if (status != CUDA_SUCCESS)
+		return status;
+	memcpy(&object->memory.key, in->key, sizeof(object->memory.key));
+	status = fgv_sharing_import(&session->sharing, &object->memory.key, &object->memory.gpu,
+				    &object->memory.bytes);
+	if (status != CUDA_SUCCESS) {
+		fgv_session_abandon(session, object);
+		return status;
+	}
+	object->memory.is_shared = true;
+	out->memory = object->handle;
+	out->size = object->memory.bytes;
+	return CUDA_SUCCESS;
 }

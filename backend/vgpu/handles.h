@@ -72,6 +72,8 @@ struct fgv_object {
 		struct {
 			struct fgv_gpu_memory *gpu;
 			uint64_t bytes;
+			bool is_shared; /* by @key, and charged where that is kept */
+			struct fgv_key key;
 		} memory;
 	};
 	bool is_own;	  /* its handle is the guest's own */

@@ -151,6 +151,18 @@ CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t
 	return add(mapped, gpu, address, len, made, false);
 }
 
+CUresult fgv_mapped_adopt(struct fgv_mapped *mapped, struct fgv_gpu *gpu, void *base)
+{
+	struct pages *made = mapped->count < FGV_MAPPED_MAX ? malloc(sizeof(*made)) : NULL;
+
+	if (!made) {
+		munmap(base, FGV_PAGE_BYTES);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	made->users = 1;
+	return add(mapped, gpu, (uintptr_t)base, FGV_PAGE_BYTES, made, false);
+}
+
 /* A reference to what @of has mapped at @address; NULL: nothing begins there. */
 static struct pages *get_pages(struct fgv_mapped *of, uint64_t address, uint64_t *len)
 {

@@ -42,6 +42,9 @@ void fgv_mapped_fini(struct fgv_mapped *mapped, struct fgv_gpu *gpu);
 CUresult fgv_mapped_add(struct fgv_mapped *mapped, struct fgv_gpu *gpu, uint64_t address,
 			void *pages, uint64_t len);
 
+/* Takes over the page at @base, which is mapped where nobody else chose it. As above. */
+CUresult fgv_mapped_adopt(struct fgv_mapped *mapped, struct fgv_gpu *gpu, void *base);
+
 /*
  * Shows @gpu, at the same address, the whole range that @of has at @address.
  * CUDA_ERROR_INVALID_VALUE where it has none; CUDA_ERROR_ALREADY_MAPPED where @mapped has it

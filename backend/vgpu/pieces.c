@@ -42,10 +42,22 @@ CUresult fgv_pieces_use(struct fgv_pieces *pieces, struct fgv_account *account)
 	return CUDA_SUCCESS;
 }
 
+CUresult fgv_pieces_use_whole(struct fgv_pieces *pieces, struct fgv_account *account,
+			      fgv_pieces_let_go *let_go, void *of)
+{
+	CUresult status = fgv_pieces_use(pieces, account);
+
+	pieces->let_go = let_go;
+	pieces->of = of;
+	return status;
+}
+
 /* --- What is where --------------------------------------------------------------- */
 
 static uint64_t size_of(const struct fgv_block *block, uint32_t number)
 {
+	if (block->count == 1)
+		return block->bytes;
 	return fgv_min_u64(FGV_PIECE_BYTES_MAX, block->bytes - number * FGV_PIECE_BYTES_MAX);
 }
 
@@ -213,7 +225,8 @@ CUresult fgv_pieces_touch(struct fgv_pieces *pieces, uint64_t address, uint64_t 
 static CUresult make_block(struct fgv_pieces *pieces, uint64_t bytes, struct fgv_block **made)
 {
 	struct fgv_gpu *gpu = pieces->gpu;
-	uint64_t count = (bytes + FGV_PIECE_BYTES_MAX - 1) / FGV_PIECE_BYTES_MAX;
+	uint64_t count =
+		pieces->let_go ? 1 : (bytes + FGV_PIECE_BYTES_MAX - 1) / FGV_PIECE_BYTES_MAX;
 	struct fgv_block *block;
 	CUresult status;
 
@@ -234,6 +247,18 @@ static CUresult make_block(struct fgv_pieces *pieces, uint64_t bytes, struct fgv
 		note_away(pieces, 1, size_of(block, i));
 	*made = block;
 	return CUDA_SUCCESS;
+}
+
+/* Its memory is there from the beginning, even if what was freed must go for that. */
+static CUresult fill_block(struct fgv_pieces *pieces, struct fgv_block *block)
+{
+	const struct fgv_pieces_cursor at = {block, 0};
+	CUresult status = fgv_pieces_bind(pieces, &at);
+
+	if (status != CUDA_ERROR_OUT_OF_MEMORY || !pieces->late_bytes)
+		return status;
+	fgv_pieces_collect(pieces, true);
+	return fgv_pieces_bind(pieces, &at);
 }
 
 /* It is nobody's any more: off the lists, with what it has of the GPU still there. */
@@ -257,8 +282,27 @@ static CUresult drop_block(struct fgv_pieces *pieces, struct fgv_block *block)
 	for (uint32_t i = 0; i < block->count; i++)
 		release_piece(pieces, block, i);
 	status = gpu->ops->address_free(gpu, block->address, block->bytes);
+	if (block->is_shared) {
+		pieces->shared_bytes -= block->bytes;
+		pieces->let_go(&block->key, pieces->of);
+	}
 	fgv_piece_units_destroy(block->units);
 	free(block);
+	return status;
+}
+
+/* As make_block(), with its memory where that is shared. */
+static CUresult open_block(struct fgv_pieces *pieces, uint64_t bytes, struct fgv_block **made)
+{
+	CUresult status = make_block(pieces, bytes, made);
+
+	if (status != CUDA_SUCCESS || !pieces->let_go)
+		return status;
+	status = fill_block(pieces, *made);
+	if (status != CUDA_SUCCESS) {
+		take_off(pieces, *made);
+		drop_block(pieces, *made);
+	}
 	return status;
 }
 
@@ -269,7 +313,7 @@ static CUresult share_block(struct fgv_pieces *pieces, struct fgv_block **made)
 
 	if (!units)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	status = make_block(pieces, pieces->granule, made);
+	status = open_block(pieces, pieces->granule, made);
 	if (status != CUDA_SUCCESS) {
 		fgv_piece_units_destroy(units);
 		return status;
@@ -308,10 +352,24 @@ CUresult fgv_pieces_alloc(struct fgv_pieces *pieces, uint64_t bytes, uint64_t *a
 	fgv_pieces_collect(pieces, false);
 	if (bytes <= FGV_PIECES_SMALL_MAX)
 		return alloc_small(pieces, bytes, address);
-	status = make_block(pieces, fgv_align_up(bytes, pieces->granule), &block);
+	status = open_block(pieces, fgv_align_up(bytes, pieces->granule), &block);
 	if (status == CUDA_SUCCESS)
 		*address = block->address;
 	return status;
+}
+
+struct fgv_block *fgv_pieces_find(struct fgv_pieces *pieces, uint64_t address)
+{
+	struct fgv_block *block = find_from(pieces, address);
+
+	return block && address >= block->address ? block : NULL;
+}
+
+void fgv_pieces_share(struct fgv_pieces *pieces, struct fgv_block *block, const struct fgv_key *key)
+{
+	block->key = *key;
+	block->is_shared = true;
+	pieces->shared_bytes += block->bytes;
 }
 
 /* --- Frees ----------------------------------------------------------------------- */
@@ -328,9 +386,9 @@ static bool was_touched(const struct fgv_block *block)
 CUresult fgv_pieces_free(struct fgv_pieces *pieces, uint64_t address, uint64_t bytes,
 			 uint64_t charged)
 {
-	struct fgv_block *block = find_from(pieces, address);
+	struct fgv_block *block = fgv_pieces_find(pieces, address);
 
-	if (!block || address < block->address)
+	if (!block)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (block->units) {
 		fgv_piece_units_free(block->units, address - block->address, bytes);

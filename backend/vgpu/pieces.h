@@ -7,6 +7,9 @@
  * share blocks of one piece. A block that was freed leaves once the work is done that was queued
  * before. Its memory counts as late until then (quota.h).
  *
+ * Memory that programs share is made in the same way, but of one piece for each block, which is
+ * there from the beginning and stays: it has a key once it is shared (sharing.h).
+ *
  * Where pieces are missing, fgv_pieces_touch() comes before whatever may use them. Work that does
  * not say what it uses, such as a kernel, may use all.
  *
@@ -19,6 +22,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 #include "backend/gpu/gpu_ops.h"
+#include "backend/shared.h"
 
 #define FGV_PIECE_BYTES_MAX (64ull << 20) /* what is moved at once stands for little time */
 
@@ -26,6 +30,9 @@
 #define FGV_PIECES_SMALL_MAX (1ull << 20)
 
 struct fgv_account;
+
+/* Memory with @key is on the GPU no more, as far as this session is concerned. */
+typedef void fgv_pieces_let_go(const struct fgv_key *key, void *of);
 
 enum fgv_piece_state {
 	FGV_PIECE_EMPTY, /* all zero, and nowhere */
@@ -48,7 +55,9 @@ struct fgv_block {
 	uint64_t charged;	       /* of one that is leaving: what it counts for until then */
 	struct fgv_piece_units *units; /* NULL: it is one allocation */
 	uint32_t count;
-	struct fgv_memory_piece pieces[]; /* FGV_PIECE_BYTES_MAX each, but for the last */
+	bool is_shared; /* by @key */
+	struct fgv_key key;
+	struct fgv_memory_piece pieces[]; /* FGV_PIECE_BYTES_MAX each, but for the last; or one */
 };
 
 RB_HEAD(fgv_block_tree, fgv_block);
@@ -67,12 +76,18 @@ struct fgv_pieces {
 	bool has_units;		       /* freed in blocks that stay, and not yet behind a fence */
 	uint64_t away_bytes;	       /* of pieces that are not on the GPU */
 	uint32_t missing;	       /* how many these are */
+	uint64_t shared_bytes;	       /* of blocks with a key, those leaving included */
+	fgv_pieces_let_go *let_go;     /* NULL: memory is not shared */
+	void *of;
 };
 
 /* A session that does not move: nothing here is called, but fgv_pieces_fini(). */
 void fgv_pieces_init(struct fgv_pieces *pieces, struct fgv_gpu *gpu);
 /* One that does, whose account is @account. CUDA_ERROR_NOT_SUPPORTED where the GPU can't. */
 CUresult fgv_pieces_use(struct fgv_pieces *pieces, struct fgv_account *account);
+/* One that may share memory. */
+CUresult fgv_pieces_use_whole(struct fgv_pieces *pieces, struct fgv_account *account,
+			      fgv_pieces_let_go *let_go, void *of);
 /* Gives all back; the GPU uses none of it. */
 void fgv_pieces_fini(struct fgv_pieces *pieces);
 
@@ -89,8 +104,18 @@ CUresult fgv_pieces_alloc(struct fgv_pieces *pieces, uint64_t bytes, uint64_t *a
  */
 CUresult fgv_pieces_free(struct fgv_pieces *pieces, uint64_t address, uint64_t bytes,
 			 uint64_t charged);
+/* The block that an allocation at @address lies in, which may get a key; NULL. */
+struct fgv_block *fgv_pieces_find(struct fgv_pieces *pieces, uint64_t address);
+void fgv_pieces_share(struct fgv_pieces *pieces, struct fgv_block *block,
+		      const struct fgv_key *key);
+
 /* What was freed and is not used any more goes now. @waits: all of it, however long that takes. */
 void fgv_pieces_collect(struct fgv_pieces *pieces, bool waits);
+/* Whether there is anything yet that was freed and is used. */
+static inline bool fgv_pieces_are_leaving(const struct fgv_pieces *pieces)
+{
+	return pieces->fence != NULL;
+}
 
 /*
  * Work is about to use [@address, @address + @bytes), as far as that was allocated. Pieces of it

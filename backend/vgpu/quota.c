@@ -46,10 +46,16 @@ static void store_own(struct fgv_quota *quota, uint64_t bytes)
 	__atomic_store_n(&quota->own->memory_bytes, bytes, __ATOMIC_SEQ_CST);
 }
 
+/* What of it is charged here. */
+static uint64_t own_part(const struct fgv_quota *quota, uint64_t used)
+{
+	return used - fgv_min_u64(quota->shared, used);
+}
+
 /* What others see of it. */
 static uint64_t shown(const struct fgv_quota *quota, uint64_t used)
 {
-	return fgv_max_u64(used, quota->least);
+	return fgv_max_u64(own_part(quota, used), quota->least);
 }
 
 static uint64_t load_use(const struct fgv_account *account)
@@ -73,7 +79,7 @@ void fgv_quota_fini(struct fgv_quota *quota)
 	}
 	quota->blocks = quota->late = quota->spare = (struct fgv_charge){0};
 	quota->count = 0;
-	quota->used = quota->least = 0;
+	quota->used = quota->least = quota->shared = 0;
 	store_own(quota, 0);
 }
 
@@ -83,13 +89,20 @@ uint64_t fgv_quota_sessions(const struct fgv_quota *quota)
 	return __atomic_load_n(&quota->allowance->taken, __ATOMIC_SEQ_CST) | quota->own_bit;
 }
 
+/* What they share, as long as it is no more than they may have. */
+static uint64_t load_shared(const struct fgv_quota *quota, uint64_t limit)
+{
+	return fgv_min_u64(__atomic_load_n(&quota->accounts->shared.memory_bytes, __ATOMIC_SEQ_CST),
+			   limit);
+}
+
 /*
- * Of all sessions but those in @without; more than @limit is UINT64_MAX, so that it can't
- * overflow.
+ * Of all sessions but those in @without, and what they share; more than @limit is UINT64_MAX, so
+ * that it can't overflow.
  */
 static uint64_t sum_use(const struct fgv_quota *quota, uint64_t limit, uint64_t without)
 {
-	uint64_t sum = 0, left = fgv_quota_sessions(quota) & ~without;
+	uint64_t sum = load_shared(quota, limit), left = fgv_quota_sessions(quota) & ~without;
 
 	for (; left; left &= left - 1) {
 		uint64_t use = load_use(&quota->accounts->sessions[__builtin_ctzll(left)]);
@@ -145,7 +158,7 @@ static int grow(struct fgv_quota *quota, struct fgv_charge *charge, uint64_t byt
 
 	quota->refused = UINT64_MAX;
 	if (__builtin_add_overflow(quota->used, bytes - charge->bytes, &after) ||
-	    after > limit_of(quota))
+	    shown(quota, after) > limit_of(quota))
 		return -ENOMEM;
 	quota->refused = bytes - charge->bytes;
 	if (show_more(quota, shown(quota, quota->used), shown(quota, after)) < 0)
@@ -196,6 +209,12 @@ void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes)
 	if (bytes < quota->late.bytes)
 		shrink(quota, &quota->late, bytes);
 	quota->refused = refused;
+}
+
+void fgv_quota_set_shared(struct fgv_quota *quota, uint64_t bytes)
+{
+	quota->shared = bytes;
+	store_own(quota, shown(quota, quota->used));
 }
 
 void fgv_quota_set_give_up(struct fgv_quota *quota, fgv_quota_give_up *give_up, void *of)
@@ -297,7 +316,7 @@ bool fgv_quota_others(const struct fgv_quota *quota)
 /* What it has and does not use. */
 static uint64_t unused(const struct fgv_quota *quota)
 {
-	return shown(quota, quota->used) - quota->used;
+	return shown(quota, quota->used) - own_part(quota, quota->used);
 }
 
 bool fgv_quota_would_fit(const struct fgv_quota *quota, uint64_t bytes, uint64_t without)

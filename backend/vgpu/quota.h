@@ -6,9 +6,9 @@
  * share one: the GPU hands out memory in blocks of a granule, and the session is charged for the
  * blocks in which it has anything.
  *
- * The VM's use is the sum over the accounts of its sessions (backend/shared.h). A session adds
- * first and looks second, so of two that race for the last bytes at least one sees the other; both
- * may then fail.
+ * The VM's use is the sum over the accounts of its sessions, and of what they share
+ * (backend/shared.h). A session adds first and looks second, so of two that race for the last bytes
+ * at least one sees the other; both may then fail.
  *
  * Threads: the dispatcher's. Other processes change the other accounts meanwhile.
  */
@@ -50,6 +50,7 @@ struct fgv_quota {
 	struct fgv_charge spare;  /* taken only to be faster, and given up for anything else */
 	uint64_t used;		  /* all charges together */
 	uint64_t least;		  /* the account shows so much, if less is used */
+	uint64_t shared;	  /* of what is used, charged to what the VM's sessions share */
 	fgv_quota_reclaim *reclaim;
 	void *of;
 	fgv_quota_give_up *give_up;
@@ -106,6 +107,9 @@ int fgv_quota_remove(struct fgv_quota *quota, uint64_t address, uint64_t *bytes,
  * charged until they are. Where another session has taken the room meanwhile, they are reclaimed.
  */
 void fgv_quota_set_late(struct fgv_quota *quota, uint64_t bytes);
+
+/* Of what is charged, @bytes in all are charged to what the VM's sessions share instead. */
+void fgv_quota_set_shared(struct fgv_quota *quota, uint64_t bytes);
 
 /* The VM's sessions, a bit for each, this one included. */
 uint64_t fgv_quota_sessions(const struct fgv_quota *quota);

@@ -20,13 +20,35 @@ static uint64_t reclaim(void *of)
 	return gpu->late_bytes + session->pieces.late_bytes;
 }
 
-/* Where memory may move it is charged in whole pieces, of which the smallest are granules. */
+static void let_go(const struct fgv_key *key, void *session)
+{
+	fgv_sharing_drop(&((struct fgv_session *)session)->sharing, key);
+}
+
+static CUresult use_whole_pieces(struct fgv_session *session)
+{
+	struct fgv_session *first = session->first ? session->first : session;
+
+	fgv_sharing_init(&session->sharing, &first->images, session->gpu, session->setup.gpu);
+	return fgv_pieces_use_whole(&session->pieces, session->account, let_go, session);
+}
+
+/*
+ * Where memory may move, or be shared, it is charged in whole pieces, of which the smallest are
+ * granules.
+ */
 static int init_pieces(struct fgv_session *session)
 {
+	CUresult status;
+
 	fgv_pieces_init(&session->pieces, session->gpu);
-	if (!session->setup.movable)
+	if (!session->setup.movable && !session->setup.sharing)
 		return 0;
-	if (fgv_pieces_use(&session->pieces, session->account) != CUDA_SUCCESS)
+	if (session->setup.movable)
+		status = fgv_pieces_use(&session->pieces, session->account);
+	else
+		status = use_whole_pieces(session);
+	if (status != CUDA_SUCCESS)
 		return -ENOTSUP;
 	session->costs.granule = fgv_max_u64(session->costs.granule, session->pieces.granule);
 	return 0;
@@ -161,6 +183,7 @@ void fgv_session_fini(struct fgv_session *session)
 	remove_all(session);
 	fgv_graphs_fini(&session->graphs);
 	fgv_mapped_fini(&session->mapped, session->gpu);
+	fgv_sharing_fini(&session->sharing);
 	fgv_handles_fini(&session->handles);
 	fgv_quota_fini(&session->quota);
 	fgv_lanes_destroy(session->lanes);
@@ -196,6 +219,15 @@ static CUresult destroy_array(struct fgv_session *session, const struct fgv_obje
 				       object->charge.bytes);
 }
 
+static CUresult destroy_memory(struct fgv_session *session, const struct fgv_object *object)
+{
+	CUresult status = session->gpu->ops->memory_release(session->gpu, object->memory.gpu);
+
+	if (object->memory.is_shared)
+		fgv_sharing_drop(&session->sharing, &object->memory.key);
+	return status;
+}
+
 /* Destroys what an object without references stood for. */
 static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 {
@@ -226,7 +258,7 @@ static CUresult destroy(struct fgv_session *session, struct fgv_object *object)
 	case FGV_KIND_GRAPH:
 		return fgv_graph_destroy(session, object->graph);
 	case FGV_KIND_MEMORY:
-		return gpu->ops->memory_release(gpu, object->memory.gpu);
+		return destroy_memory(session, object);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }

@@ -25,6 +25,7 @@
 #include "backend/vgpu/pieces.h"
 #include "backend/vgpu/quota.h"
 #include "backend/vgpu/room.h"
+#include "backend/vgpu/sharing.h"
 #include "backend/vgpu/slices.h"
 #include "backend/vgpu/sandbox/sandbox.h"
 #include "backend/vgpu/stall.h"
@@ -73,6 +74,7 @@ struct fgv_session {
 	struct fgv_freezer freezer;
 	struct fgv_vmem vmem;
 	struct fgv_addresses addresses; /* the first part's: of all parts */
+	struct fgv_sharing sharing;
 	struct fgv_waits waits;
 	struct fgv_loans loans;
 	struct fgv_gate gate; /* of the engine that computes, or of all work */

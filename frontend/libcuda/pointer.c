@@ -56,6 +56,16 @@ static CUcontext context_of(const struct fgv_pointer *found)
 	return fgv_ctx_primary(found->ordinal, &primary) ? NULL : primary->handle;
 }
 
+/* Programs that may share events may share memory. */
+static bool can_be_shared(const struct fgv_pointer *found)
+{
+	const struct fgv_device_info *info;
+
+	return found->range.kind == FGV_RANGE_MEMORY &&
+	       !fgv_context_find_device(found->ordinal, &info) &&
+	       info->attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED];
+}
+
 /* What is known of every pointer that is known. */
 static CUresult describe(const struct fgv_pointer *found, CUpointer_attribute attribute,
 			 CUdeviceptr pointer, struct value *value)
@@ -93,6 +103,9 @@ static CUresult describe(const struct fgv_pointer *found, CUpointer_attribute at
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		set_truth(value, true);
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		set_truth(value, can_be_shared(found));
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		set_number(value, found->range.id);
 		return CUDA_SUCCESS;
@@ -106,7 +119,6 @@ static CUresult describe_rest(CUpointer_attribute attribute, struct value *value
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		set_truth(value, false);

@@ -31,6 +31,33 @@ CUresult softgpu_chunk_create(struct softgpu *gpu, uint64_t bytes, struct softgp
 	return *chunk ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult softgpu_chunk_create_file(struct softgpu *gpu, uint64_t bytes,
+				   struct softgpu_chunk **chunk)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	*chunk = (struct softgpu_chunk *)fgv_softgpu_space_take_file(bytes);
+	return *chunk ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult softgpu_chunk_import(struct softgpu *gpu, int fd, uint64_t bytes,
+			      struct softgpu_chunk **chunk)
+{
+	CUresult fault = fgv_queue_fault(gpu);
+
+	if (fault != CUDA_SUCCESS)
+		return fault;
+	*chunk = (struct softgpu_chunk *)fgv_softgpu_space_take_given(fd, bytes);
+	return *chunk ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+int softgpu_chunk_file(struct softgpu_chunk *chunk)
+{
+	return range_of(chunk)->fd;
+}
+
 void softgpu_chunk_destroy(struct softgpu *gpu, struct softgpu_chunk *chunk)
 {
 	fgv_softgpu_space_give(&gpu->space, range_of(chunk));

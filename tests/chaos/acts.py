@@ -60,7 +60,7 @@ class World:
 
     def keepers(self, names=None):
         """The processes that keep the images of these VMs, likewise."""
-        return self.processes(", images", names)
+        return self.processes(", keeper", names)
 
     def processes(self, ending, names):
         wanted = tuple(f"fairgv-vgpu: {name}{ending}"

@@ -112,11 +112,11 @@ class Backend(BackendProcess):
 
     def keepers(self):
         """Those of them that keep a VM's images, and live as long as the VM."""
-        return [pid for pid in self.children() if ", images" in title(pid)]
+        return [pid for pid in self.children() if ", keeper" in title(pid)]
 
     def served(self):
         """The others, which have a session or wait for one."""
-        return [pid for pid in self.children() if ", images" not in title(pid)]
+        return [pid for pid in self.children() if ", keeper" not in title(pid)]
 
     def report(self):
         """What the daemon tells its administrator."""

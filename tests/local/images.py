@@ -53,7 +53,7 @@ def a_keeper_that_is_killed():
         wait_for_digest(daemon, "vm1", 1, 1)
         for pid in daemon.keepers():
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: "which kept its images, was killed by signal 9" in daemon.log(),
+        wait_until(lambda: "its keeper, was killed by signal 9" in daemon.log(),
                    "the keeper's end")
         expect(loaded(daemon, "vm1", 1, 1) == SENT, "nothing is kept any more")
         wait_for_digest(daemon, "vm1", 1, 1)

@@ -21,32 +21,72 @@
 void fgv_images_init(struct fgv_images *images, int fd)
 {
 	images->fd = fd;
+	pthread_mutex_init(&images->lock, NULL);
 }
 
-static void leave(struct fgv_images *images)
+static int fd_of(const struct fgv_images *images)
+{
+	return __atomic_load_n(&images->fd, __ATOMIC_RELAXED);
+}
+
+static void leave_locked(struct fgv_images *images)
 {
 	close(images->fd);
-	images->fd = -1;
+	__atomic_store_n(&images->fd, -1, __ATOMIC_RELAXED);
+}
+
+static bool receive_locked(const struct fgv_images *images, struct fgv_images_talk *talk)
+{
+	struct pollfd wait = {.fd = images->fd, .events = POLLIN};
+
+	if (poll(&wait, 1, PATIENCE_MS) == 1 &&
+	    fgv_fds_receive(images->fd, talk->reply, talk->reply_len, &talk->fd) ==
+		    (ssize_t)talk->reply_len)
+		return true;
+	if (talk->fd >= 0)
+		close(talk->fd);
+	talk->fd = -1;
+	return false;
+}
+
+static int ask_locked(struct fgv_images *images, struct fgv_images_talk *talk)
+{
+	talk->fd = -1;
+	if (images->fd < 0)
+		return -ENOTCONN;
+	if (fgv_fds_send(images->fd, talk->request, talk->request_len, &talk->sent_fd,
+			 talk->sent_fd >= 0) == 0 &&
+	    (!talk->reply || receive_locked(images, talk)))
+		return 0;
+	leave_locked(images);
+	return -ENOTCONN;
+}
+
+int fgv_images_ask(struct fgv_images *images, struct fgv_images_talk *talk)
+{
+	int ret;
+
+	pthread_mutex_lock(&images->lock);
+	ret = ask_locked(images, talk);
+	pthread_mutex_unlock(&images->lock);
+	return ret;
 }
 
 /* Whether it was found; then *@fd is its file, or -1. */
 static bool ask(struct fgv_images *images, const struct fgv_images_request *request, int *fd)
 {
-	struct pollfd wait = {.fd = images->fd, .events = POLLIN};
 	struct fgv_images_reply reply;
+	struct fgv_images_talk talk = {
+		.request = request,
+		.request_len = sizeof(*request),
+		.sent_fd = -1,
+		.reply = &reply,
+		.reply_len = sizeof(reply),
+	};
+	int ret = fgv_images_ask(images, &talk);
 
-	*fd = -1;
-	if (images->fd < 0)
-		return false;
-	if (fgv_fds_send(images->fd, request, sizeof(*request), NULL, 0) == 0 &&
-	    poll(&wait, 1, PATIENCE_MS) == 1 &&
-	    fgv_fds_receive(images->fd, &reply, sizeof(reply), fd) == sizeof(reply))
-		return reply.found == 1;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	leave(images);
-	return false;
+	*fd = talk.fd;
+	return ret == 0 && reply.found == 1;
 }
 
 bool fgv_images_know(struct fgv_images *images, uint64_t len, uint64_t sample)
@@ -102,7 +142,7 @@ int fgv_image_copy(const struct fgv_images *images, const void *from, uint64_t l
 {
 	int fd = -1;
 
-	if (images->fd >= 0 && len >= FGV_IMAGE_KEPT_MIN)
+	if (fd_of(images) >= 0 && len >= FGV_IMAGE_KEPT_MIN)
 		fd = fgv_image_file_create(from, len);
 	if (fd < 0)
 		return copy_privately(from, len, image);
@@ -118,14 +158,17 @@ int fgv_image_copy(const struct fgv_images *images, const void *from, uint64_t l
 void fgv_image_keep(struct fgv_images *images, const struct fgv_image *image)
 {
 	const struct fgv_images_request request = {.op = FGV_IMAGES_PUT, .len = image->len};
-	int ret;
+	int ret = 0;
 
-	if (image->fd < 0 || images->fd < 0)
+	if (image->fd < 0)
 		return;
-	ret = fgv_fds_send(images->fd, &request, sizeof(request), &image->fd, 1);
+	pthread_mutex_lock(&images->lock);
+	if (images->fd >= 0)
+		ret = fgv_fds_send(images->fd, &request, sizeof(request), &image->fd, 1);
 	/* Where there is too much under way, this one is not kept. */
 	if (ret < 0 && ret != -EAGAIN && ret != -ETOOMANYREFS)
-		leave(images);
+		leave_locked(images);
+	pthread_mutex_unlock(&images->lock);
 }
 
 void fgv_image_detach(struct fgv_image *image)

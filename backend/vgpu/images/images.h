@@ -4,21 +4,37 @@
  *
  * A keeper that does not answer soon is asked nothing more.
  *
- * Threads: the dispatcher's.
+ * Threads: the dispatcher's; fgv_images_ask() also those of a session's other GPUs.
  */
 #ifndef FGV_VGPU_IMAGES_IMAGES_H
 #define FGV_VGPU_IMAGES_IMAGES_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The way to the keeper. */
 struct fgv_images {
-	int fd; /* -1: there is none */
+	int fd;		      /* atomic; -1: there is none */
+	pthread_mutex_t lock; /* from a request to its reply */
+};
+
+/* What goes to the keeper and comes back; a descriptor with either is -1 where there is none. */
+struct fgv_images_talk {
+	const void *request;
+	size_t request_len;
+	int sent_fd;
+	void *reply; /* NULL: there is none */
+	size_t reply_len;
+	int fd; /* the caller's, that came */
 };
 
 /* Takes over @fd. */
 void fgv_images_init(struct fgv_images *images, int fd);
+
+/* 0; or -ENOTCONN, as there is no keeper any more. */
+int fgv_images_ask(struct fgv_images *images, struct fgv_images_talk *talk);
 
 struct fgv_image {
 	const char *bytes; /* followed by a NUL */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <unistd.h>
 #include "api/wire.h"
@@ -18,6 +19,7 @@
 #include "backend/shared.h"
 #include "backend/vgpu/images/file.h"
 #include "backend/vgpu/images/kept.h"
+#include "backend/vgpu/images/shared.h"
 #include "backend/vgpu/sandbox/sandbox.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -44,6 +46,7 @@ STAILQ_HEAD(file_list, file);
 
 struct session {
 	int fd; /* -1: it has ended, but its files have not */
+	struct fgv_keeper_session who;
 	struct file_list files;
 	unsigned file_count;
 };
@@ -51,6 +54,7 @@ struct session {
 struct keeper {
 	int control;
 	struct fgv_kept kept;
+	struct fgv_shared *shared;
 	struct session sessions[SESSIONS_MAX];
 	unsigned count;
 	unsigned file_count; /* of all */
@@ -153,6 +157,7 @@ static void advance(struct keeper *keeper, struct session *session)
 
 /* --- Sessions -------------------------------------------------------------- */
 
+/* Memory that it has it keeps: when that ends the daemon says. */
 static void hang_up(struct session *session)
 {
 	close(session->fd);
@@ -185,26 +190,105 @@ static void find(struct keeper *keeper, struct session *session,
 	answer(session, fd >= 0, fd);
 }
 
+/* Takes over @fd. False: it is not a request. */
+static bool serve_image(struct keeper *keeper, struct session *session,
+			const struct fgv_images_request *request, int fd)
+{
+	if (request->op == FGV_IMAGES_PUT && fd >= 0) {
+		take_file(keeper, session, request->len, fd);
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	else if (request->op == FGV_IMAGES_KNOWN)
+		answer(session, fgv_kept_has_like(&keeper->kept, request->len, request->sample),
+		       -1);
+	else if (request->op == FGV_IMAGES_GET)
+		find(keeper, session, request);
+	else
+		return false;
+	return fd < 0;
+}
+
+/* --- Memory ---------------------------------------------------------------- */
+
+/* 0: it went out, with @fd if that is none of -1; else the session has no such answer. */
+static int answer_memory(struct session *session, const struct fgv_sharing_reply *reply, int fd)
+{
+	struct fgv_sharing_reply refusal = {.error = ENOSPC};
+	int ret = fgv_fds_send(session->fd, reply, sizeof(*reply), &fd, fd >= 0);
+	int told = ret;
+
+	if (ret == -ETOOMANYREFS)
+		told = fgv_fds_send(session->fd, &refusal, sizeof(refusal), NULL, 0);
+	if (told < 0)
+		hang_up(session);
+	return ret;
+}
+
+static void put_memory(struct keeper *keeper, struct session *session,
+		       const struct fgv_sharing_request *request, int fd)
+{
+	struct fgv_sharing_reply reply = {.bytes = request->bytes};
+	int ret = fgv_shared_put(keeper->shared, session->who.account, request->gpu, request->bytes,
+				 fd, &reply.key);
+
+	reply.error = ret < 0 ? (uint32_t)-ret : 0;
+	answer_memory(session, &reply, -1);
+}
+
+static void get_memory(struct keeper *keeper, struct session *session,
+		       const struct fgv_sharing_request *request)
+{
+	struct fgv_sharing_reply reply = {.key = request->key};
+	int fd = fgv_shared_find(keeper->shared, request->gpu, &request->key, &reply.bytes);
+
+	reply.error = fd < 0 ? (uint32_t)-fd : 0;
+	if (answer_memory(session, &reply, fd) == 0 && fd >= 0)
+		fgv_shared_use(keeper->shared, session->who.account, &request->key);
+}
+
+/* As serve_image(). */
+static bool serve_memory(struct keeper *keeper, struct session *session,
+			 const struct fgv_sharing_request *request, int fd)
+{
+	if (request->op == FGV_SHARING_PUT && fd >= 0) {
+		put_memory(keeper, session, request, fd);
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	else if (request->op == FGV_SHARING_GET)
+		get_memory(keeper, session, request);
+	else if (request->op == FGV_SHARING_DROP)
+		fgv_shared_drop(keeper->shared, session->who.account, &request->key);
+	else
+		return false;
+	return fd < 0;
+}
+
+/* --- Requests -------------------------------------------------------------- */
+
 /* Whether there may be more. */
 static bool serve_one(struct keeper *keeper, struct session *session)
 {
-	struct fgv_images_request request;
+	union {
+		struct fgv_images_request image;
+		struct fgv_sharing_request memory;
+	} request;
+	bool is_right = false;
 	int fd;
 	ssize_t len = fgv_fds_receive(session->fd, &request, sizeof(request), &fd);
 
 	if (len == -EAGAIN)
 		return false;
-	if (len == sizeof(request) && request.op == FGV_IMAGES_PUT && fd >= 0) {
-		take_file(keeper, session, request.len, fd);
-		return true;
-	}
-	if (fd >= 0)
+	if (len == sizeof(request.image))
+		is_right = serve_image(keeper, session, &request.image, fd);
+	else if (len == sizeof(request.memory))
+		is_right = serve_memory(keeper, session, &request.memory, fd);
+	else if (fd >= 0)
 		close(fd);
-	if (len == sizeof(request) && request.op == FGV_IMAGES_KNOWN && fd < 0)
-		answer(session, fgv_kept_has_like(&keeper->kept, request.len, request.sample), -1);
-	else if (len == sizeof(request) && request.op == FGV_IMAGES_GET && fd < 0)
-		find(keeper, session, &request);
-	else
+	if (!is_right && session->fd >= 0)
 		hang_up(session);
 	return session->fd >= 0;
 }
@@ -217,16 +301,17 @@ static void serve_session(struct keeper *keeper, struct session *session)
 		continue;
 }
 
-static void add_session(struct keeper *keeper, int fd)
+static void add_session(struct keeper *keeper, const struct fgv_keeper_session *who, int fd)
 {
 	struct session *session = &keeper->sessions[keeper->count];
 
-	if (keeper->count == SESSIONS_MAX) {
+	if (keeper->count == SESSIONS_MAX || who->account >= FGV_SESSIONS_MAX) {
 		close(fd);
 		return;
 	}
 	keeper->count++;
 	session->fd = fd;
+	session->who = *who;
 	session->file_count = 0;
 	STAILQ_INIT(&session->files);
 }
@@ -240,6 +325,7 @@ static void remove_session(struct keeper *keeper, unsigned index)
 	if (session == last)
 		return;
 	session->fd = last->fd;
+	session->who = last->who;
 	session->file_count = last->file_count;
 	STAILQ_INIT(&session->files);
 	STAILQ_CONCAT(&session->files, &last->files);
@@ -253,17 +339,32 @@ static void remove_ended(struct keeper *keeper)
 	}
 }
 
+/* The daemon says so: whoever has its socket yet, this is the end. */
+static void end_session(struct keeper *keeper, const struct fgv_keeper_session *who)
+{
+	for (unsigned i = 0; i < keeper->count; i++) {
+		struct session *session = &keeper->sessions[i];
+
+		if (session->who.number == who->number && session->fd >= 0)
+			hang_up(session);
+	}
+	if (who->account < FGV_SESSIONS_MAX)
+		fgv_shared_end(keeper->shared, who->account);
+}
+
 /* --- The loop -------------------------------------------------------------- */
 
 /* False where the daemon has gone. */
 static bool take_session(struct keeper *keeper)
 {
-	uint8_t byte;
+	struct fgv_keeper_session who;
 	int fd;
-	ssize_t len = fgv_fds_receive(keeper->control, &byte, sizeof(byte), &fd);
+	ssize_t len = fgv_fds_receive(keeper->control, &who, sizeof(who), &fd);
 
-	if (fd >= 0)
-		add_session(keeper, fd);
+	if (len == sizeof(who) && fd >= 0)
+		add_session(keeper, &who, fd);
+	else if (len == sizeof(who))
+		end_session(keeper, &who);
 	return len > 0 || len == -EAGAIN;
 }
 
@@ -295,13 +396,14 @@ static bool turn(struct keeper *keeper)
 	return !fds[0].revents || take_session(keeper);
 }
 
-void fgv_keeper_serve(int control, uint64_t bytes_max)
+void fgv_keeper_serve(int control, uint64_t bytes_max, struct fgv_shared *shared)
 {
 	struct keeper *keeper = calloc(1, sizeof(*keeper));
 
 	if (!keeper)
 		return;
 	keeper->control = control;
+	keeper->shared = shared;
 	fgv_kept_init(&keeper->kept, bytes_max);
 	while (turn(keeper))
 		continue;
@@ -311,25 +413,57 @@ void fgv_keeper_serve(int control, uint64_t bytes_max)
 		if (keeper->sessions[i].fd >= 0)
 			hang_up(&keeper->sessions[i]);
 	}
+	fgv_shared_fini(shared);
 	fgv_kept_fini(&keeper->kept);
 	free(keeper);
 }
 
 /* --- The process ----------------------------------------------------------- */
 
-/* Waits for the setup, and the descriptor with it. */
-static int await_setup(struct fgv_keeper_setup *setup, int *cgroup)
+/* Waits for a message, and the descriptor with it. */
+static int await(void *message, size_t size, int *fd)
 {
 	struct pollfd wait = {.fd = FGV_CONTROL_FD, .events = POLLIN};
 	ssize_t len;
 
 	while (poll(&wait, 1, -1) < 0 && errno == EINTR)
 		continue;
-	len = fgv_fds_receive(FGV_CONTROL_FD, setup, sizeof(*setup), cgroup);
-	if (len != sizeof(*setup) || *cgroup < 0)
-		return len == 0 ? -ECONNRESET : -EBADMSG;
-	setup->vm[FGV_NAME_MAX - 1] = '\0';
+	len = fgv_fds_receive(FGV_CONTROL_FD, message, size, fd);
+	if (len == (ssize_t)size && *fd >= 0)
+		return 0;
+	return len == 0 ? -ECONNRESET : -EBADMSG;
+}
+
+/* Of all the accounts of one GPU it can write this one alone, and keeps no descriptor of them. */
+static int await_account(struct fgv_shared *shared)
+{
+	struct fgv_shared_account *account;
+	uint8_t byte;
+	int fd, err = await(&byte, sizeof(byte), &fd);
+
+	if (err < 0)
+		return err;
+	account = mmap(NULL, sizeof(*account), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		       offsetof(struct fgv_accounts, shared));
+	close(fd);
+	if (account == MAP_FAILED)
+		return -errno;
+	fgv_shared_add_gpu(shared, account);
 	return 0;
+}
+
+static int await_setup(struct fgv_keeper_setup *setup, int *cgroup, struct fgv_shared *shared)
+{
+	int err = await(setup, sizeof(*setup), cgroup);
+
+	setup->vm[FGV_NAME_MAX - 1] = '\0';
+	fgv_shared_init(shared);
+	for (uint32_t i = 0; i < setup->gpus && err == 0; i++)
+		err = await_account(shared);
+	/* Without, it answers that nothing is shared. */
+	if (err == 0 && !setup->sharing)
+		shared->gpus = 0;
+	return err;
 }
 
 /* Where there is none, the limits of each process are all, as they are for sessions. */
@@ -352,23 +486,24 @@ static int confine(struct fgv_sandbox *sandbox, const struct fgv_keeper_setup *s
 
 int fgv_keeper_run(const struct fgv_prepare *prepare)
 {
-	struct fgv_keeper_setup setup;
+	struct fgv_keeper_setup setup = {0};
 	struct fgv_sandbox sandbox;
+	struct fgv_shared shared;
 	int cgroup, err = fgv_sandbox_enter(&sandbox, prepare);
 
 	if (err == 0)
-		err = await_setup(&setup, &cgroup);
+		err = await_setup(&setup, &cgroup, &shared);
 	if (err == -ECONNRESET)
 		return EXIT_SUCCESS;
 	if (err == 0) {
-		setproctitle("%s, images", setup.vm);
+		setproctitle("%s, keeper", setup.vm);
 		join_cgroup(cgroup);
 		err = confine(&sandbox, &setup);
 	}
 	if (err < 0) {
-		fgv_error("images can't be kept: %s", strerror(-err));
+		fgv_error("nothing can be kept: %s", strerror(-err));
 		return EXIT_FAILURE;
 	}
-	fgv_keeper_serve(FGV_CONTROL_FD, setup.bytes);
+	fgv_keeper_serve(FGV_CONTROL_FD, setup.bytes, &shared);
 	return EXIT_SUCCESS;
 }

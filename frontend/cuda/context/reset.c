@@ -13,6 +13,7 @@
 #include "frontend/cuda/memory/array.h"
 #include "frontend/cuda/memory/graph_memory.h"
 #include "frontend/cuda/memory/host.h"
+#include "frontend/cuda/memory/ipc.h"
 #include "frontend/cuda/memory/memory.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/memory/texture.h"
@@ -53,8 +54,10 @@ static CUresult reset(uint32_t device)
 		res = fgv_sync_device(lane);
 	}
 	fgv_lane_leave(lane);
-	if (!res)
-		fgv_host_drain(device);
+	if (res)
+		return res;
+	fgv_ipc_drain(device);
+	fgv_host_drain(device);
 	return res;
 }
 

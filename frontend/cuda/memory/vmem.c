@@ -450,7 +450,8 @@ bool fgv_vmem_look(CUdeviceptr address, int device, struct fgv_vmem_view *view)
 uint32_t fgv_vmem_user(CUdeviceptr address, uint32_t device)
 {
 	const struct fgv_vmem_range *mapping;
-	uint32_t owner = device;
+	/* Of what another program shares (ipc.c) no mapping is known here. */
+	uint32_t owner = fgv_addrmap_device(address);
 
 	if (fgv_session_count() == 1)
 		return 0;

@@ -60,9 +60,11 @@ CUresult fgv_vmem_release(CUmemGenericAllocationHandle handle);
 CUresult fgv_vmem_get_prop(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 
 /*
- * Descriptors: good in this process, to which another may have sent them in between, and in no
- * other, where importing one is CUDA_ERROR_NOT_SUPPORTED. Memory stays as long as one is open; that
- * the last has been closed is noticed with the next call that makes or releases memory.
+ * Descriptors: good in this process, to which another may have sent them in between; and in others
+ * of the VM if its configuration lets programs share memory, where importing one is
+ * CUDA_ERROR_NOT_SUPPORTED otherwise. Memory stays as long as one is open, and this process or one
+ * that has imported it is there; that the last has been closed is noticed with the next call that
+ * makes or releases memory.
  */
 CUresult fgv_vmem_export(void *shareable, CUmemGenericAllocationHandle handle,
 			 CUmemAllocationHandleType type, unsigned long long flags);

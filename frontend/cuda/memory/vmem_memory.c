@@ -3,8 +3,9 @@
  * program may hold several times; mappings and open descriptors are uses, which keep the memory as
  * well.
  *
- * A descriptor is the reading end of a pipe that nobody writes to. It is known again by its inode,
- * whichever way it went, and this process's end says when nobody has it any more.
+ * A descriptor is the reading end of a pipe. It is known again by its inode, whichever way it went,
+ * and this process's end says when nobody has it any more. Where programs of the VM may share
+ * memory, its key is in the pipe, from which another program copies it.
  */
 #define _GNU_SOURCE
 #include "frontend/cuda/memory/vmem_priv.h"
@@ -28,6 +29,16 @@ struct fgv_vmem_memory {
 	unsigned handles; /* that the program holds */
 	unsigned uses;
 	CUmemAllocationProp prop;
+};
+
+#define TOKEN_MAGIC 0x31544b5356474661ull
+
+/* What is in a descriptor's pipe. */
+struct token {
+	uint64_t magic;
+	uint64_t key[2];
+	uint32_t device; /* its ordinal */
+	uint32_t reserved;
 };
 
 /* Memory for which a descriptor is open. */
@@ -299,10 +310,29 @@ static int open_shared(struct shared *shared)
 	return fds[0];
 }
 
+/* Where nothing is shared with other programs it is of no use to them, and good in this one. */
+static CUresult tell_key(const struct shared *shared)
+{
+	struct token token = {.magic = TOKEN_MAGIC, .device = fgv_vmem_device(shared->memory)};
+	struct fgv_lane *lane;
+	CUresult res = fgv_context_enter_on(token.device, &lane);
+
+	if (res)
+		return res;
+	res = fgv_call_memory_export(lane, fgv_vmem_host_handle(shared->memory), token.key);
+	fgv_lane_leave(lane);
+	if (res)
+		return res == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : res;
+	return write(shared->end_fd, &token, sizeof(token)) == sizeof(token)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
 /* Takes over @memory's use, unless it fails. */
 static CUresult add_shared(struct fgv_vmem_memory *memory, int *fd)
 {
 	struct shared *made = malloc(sizeof(*made));
+	CUresult res;
 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -311,6 +341,13 @@ static CUresult add_shared(struct fgv_vmem_memory *memory, int *fd)
 	if (*fd < 0) {
 		free(made);
 		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	res = tell_key(made);
+	if (res) {
+		close(*fd);
+		close(made->end_fd);
+		free(made);
+		return res;
 	}
 	pthread_mutex_lock(&vmem.mutex);
 	LIST_INSERT_HEAD(&vmem.shared, made, link);
@@ -338,18 +375,14 @@ CUresult fgv_vmem_export(void *shareable, CUmemGenericAllocationHandle handle,
 	return res;
 }
 
-CUresult fgv_vmem_import(CUmemGenericAllocationHandle *handle, void *shareable,
-			 CUmemAllocationHandleType type)
+/* False: it is none of this process's. */
+static bool import_own(const struct stat *status, CUmemGenericAllocationHandle *handle)
 {
 	struct shared *shared;
-	struct stat status;
 
-	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-	    fstat((int)(intptr_t)shareable, &status) < 0)
-		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmem.mutex);
 	LIST_FOREACH(shared, &vmem.shared, link) {
-		if (shared->device == status.st_dev && shared->inode == status.st_ino)
+		if (shared->device == status->st_dev && shared->inode == status->st_ino)
 			break;
 	}
 	if (shared) {
@@ -357,7 +390,83 @@ CUresult fgv_vmem_import(CUmemGenericAllocationHandle *handle, void *shareable,
 		*handle = shared->memory->handle;
 	}
 	pthread_mutex_unlock(&vmem.mutex);
-	return shared ? CUDA_SUCCESS : FGV_UNSUPPORTED("memory of another process");
+	return shared;
+}
+
+/* What is in the pipe stays there, for others that have its descriptor. */
+static bool read_token(int fd, struct token *token)
+{
+	bool is_read = false;
+	int copy[2];
+
+	if (pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	if (tee(fd, copy[1], sizeof(*token), SPLICE_F_NONBLOCK) == sizeof(*token))
+		is_read = read(copy[0], token, sizeof(*token)) == sizeof(*token);
+	close(copy[0]);
+	close(copy[1]);
+	return is_read && token->magic == TOKEN_MAGIC;
+}
+
+static CUresult import_on(struct fgv_lane *lane, const struct token *token,
+			  CUmemGenericAllocationHandle *handle)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)token->device},
+	};
+	uint64_t bytes;
+	uint32_t made;
+	CUresult res = fgv_call_memory_import(lane, token->key, &made, &bytes);
+
+	if (res)
+		return res;
+	*handle = handle_of(token->device, made);
+	res = keep(*handle, &prop);
+	if (res == CUDA_ERROR_OUT_OF_MEMORY)
+		fgv_post_memory_release(lane, made);
+	return res;
+}
+
+/* What another program of the VM has exported. */
+static CUresult import_other(int fd, CUmemGenericAllocationHandle *handle)
+{
+	const struct fgv_device_info *info;
+	CUmemGenericAllocationHandle made = 0;
+	struct fgv_lane *lane;
+	struct token token;
+	CUresult res;
+
+	if (!read_token(fd, &token))
+		return FGV_UNSUPPORTED("memory of another process");
+	sweep();
+	res = fgv_context_find_device((int)token.device, &info);
+	if (!res)
+		res = fgv_context_enter_on(token.device, &lane);
+	if (res)
+		return res;
+	res = import_on(lane, &token, &made);
+	fgv_lane_leave(lane);
+	if (!res)
+		*handle = made;
+	return res;
+}
+
+CUresult fgv_vmem_import(CUmemGenericAllocationHandle *handle, void *shareable,
+			 CUmemAllocationHandleType type)
+{
+	int fd = (int)(intptr_t)shareable;
+	struct stat status;
+	CUresult res;
+
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &status) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (import_own(&status, handle))
+		return CUDA_SUCCESS;
+	res = import_other(fd, handle);
+	/* There is no such memory (any more). */
+	return res == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : res;
 }
 
 /* --- What programs call --- */

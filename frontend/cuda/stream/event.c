@@ -8,6 +8,7 @@
 #include "frontend/cuda/context/object.h"
 #include "frontend/cuda/memory/pool.h"
 #include "frontend/cuda/stream/capturing.h"
+#include "frontend/cuda/stream/ipc_event.h"
 #include "frontend/cuda/stream/own.h"
 #include "frontend/cuda/stream/remote.h"
 #include "frontend/cuda/stream/stream.h"
@@ -53,6 +54,32 @@ static CUresult create_on(struct fgv_lane *lane, CUevent *event, struct fgv_obje
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Of a session's devices the first one alone has events for other programs. */
+static CUresult enter_first(struct fgv_lane **lane)
+{
+	if (fgv_thread_self.device)
+		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS on another device than the first");
+	return fgv_context_enter_on(0, lane);
+}
+
+static CUresult create_shared_on(struct fgv_lane *lane, CUevent *event,
+				 struct fgv_object_info *info)
+{
+	struct fgv_ipc_event *made = NULL;
+	CUresult res = fgv_ipc_event_make(lane, &made);
+
+	if (res)
+		return res == CUDA_ERROR_NOT_SUPPORTED ? FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS")
+						       : res;
+	info->data = made;
+	/* To the host it is one as any other. */
+	info->flags &= ~(uint32_t)CU_EVENT_INTERPROCESS;
+	res = create_on(lane, event, info);
+	if (res)
+		fgv_ipc_event_free(made);
+	return res;
+}
+
 CUresult fgv_event_create(CUevent *event, unsigned flags)
 {
 	struct fgv_object_info info = {.flags = flags};
@@ -64,13 +91,69 @@ CUresult fgv_event_create(CUevent *event, unsigned flags)
 	if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
-		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS");
-	res = fgv_context_enter_any(&lane);
+		res = enter_first(&lane);
+	else
+		res = fgv_context_enter_any(&lane);
 	if (res)
 		return res;
-	res = create_on(lane, event, &info);
+	if (flags & CU_EVENT_INTERPROCESS)
+		res = create_shared_on(lane, event, &info);
+	else
+		res = create_on(lane, event, &info);
 	fgv_lane_leave(lane);
 	return res;
+}
+
+/* --- Handles --- */
+
+CUresult fgv_event_get_handle(CUipcEventHandle *handle, CUevent event)
+{
+	struct fgv_object_info info;
+	CUresult res = handle ? fgv_context_need() : CUDA_ERROR_INVALID_VALUE;
+
+	if (res)
+		return res;
+	if (!fgv_event_find(event, &info) || !info.data)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return fgv_ipc_event_get(info.data, handle);
+}
+
+CUresult fgv_event_open_handle(CUevent *event, const CUipcEventHandle *handle)
+{
+	struct fgv_object_info info = {.flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING};
+	struct fgv_ipc_event *opened = NULL;
+	struct fgv_lane *lane;
+	CUresult res;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_VALUE;
+	res = enter_first(&lane);
+	if (res)
+		return res;
+	res = fgv_ipc_event_open(lane, handle, &opened);
+	fgv_lane_leave(lane);
+	if (res)
+		return res == CUDA_ERROR_NOT_SUPPORTED ? FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS")
+						       : res;
+	info.data = opened;
+	*event = fgv_object_create(FGV_OBJECT_EVENT, &info);
+	if (*event)
+		return CUDA_SUCCESS;
+	fgv_ipc_event_free(opened);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Another program's, of which the host has no event. */
+static bool is_others(const struct fgv_object_info *info)
+{
+	return info->data && fgv_ipc_event_is_others(info->data);
+}
+
+static void unmake(struct fgv_lane *lane, const struct fgv_object_info *info)
+{
+	if (!is_others(info))
+		fgv_event_unmake(lane, info->handle);
+	fgv_ipc_event_free(info->data);
 }
 
 static uint64_t name_of(const struct fgv_object_info *info)
@@ -95,8 +178,9 @@ CUresult fgv_event_destroy(CUevent event)
 	if (res)
 		return res;
 	if (fgv_object_destroy(FGV_OBJECT_EVENT, event, &info)) {
-		forget(&info);
-		fgv_event_unmake(lane, info.handle);
+		if (!is_others(&info))
+			forget(&info);
+		unmake(lane, &info);
 		res = fgv_lane_status(lane);
 	} else {
 		res = CUDA_ERROR_INVALID_HANDLE;
@@ -107,7 +191,7 @@ CUresult fgv_event_destroy(CUevent event)
 
 static void drain_one(const struct fgv_object_info *info, void *lane)
 {
-	fgv_event_unmake(lane, info->handle);
+	unmake(lane, info);
 }
 
 void fgv_event_drain(struct fgv_lane *lane)
@@ -132,8 +216,20 @@ static CUresult capture(struct fgv_lane *lane, uint32_t event, const CUgraphEdge
 	return now ? now->record_event(lane, event, edge, captured) : CUDA_SUCCESS;
 }
 
+/* Of one that other programs may have. */
+static CUresult record_shared(struct fgv_lane *lane, const struct fgv_object_info *event,
+			      uint32_t stream)
+{
+	uint64_t number;
+	CUresult res = fgv_ipc_event_begin(lane, event->data, stream, &number);
+
+	if (!res)
+		res = fgv_post_event_record(lane, event->handle, stream);
+	return res ? res : fgv_ipc_event_end(lane, event->data, stream, number);
+}
+
 /* In a stream that is being captured an event is no node, unless it is external. */
-static CUresult record_on(struct fgv_lane *lane, CUevent event, uint32_t event_handle,
+static CUresult record_on(struct fgv_lane *lane, CUevent event, const struct fgv_object_info *info,
 			  CUstream stream, bool external)
 {
 	bool captured = false;
@@ -142,15 +238,20 @@ static CUresult record_on(struct fgv_lane *lane, CUevent event, uint32_t event_h
 
 	if (res)
 		return res;
+	if (is_others(info))
+		return FGV_UNSUPPORTED("recording an event of another program");
 	if (external && !lane->recorder)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (external && info->data)
+		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS as a node of a graph");
 	if (external)
 		lane->recorder->subject = event;
 	else
-		res = capture(lane, event_handle, NULL, &captured);
+		res = capture(lane, info->handle, NULL, &captured);
 	if (res || captured)
 		return res;
-	return fgv_post_event_record(lane, event_handle, handle);
+	return info->data ? record_shared(lane, info, handle)
+			  : fgv_post_event_record(lane, info->handle, handle);
 }
 
 CUresult fgv_event_record(CUevent event, CUstream stream, unsigned flags)
@@ -165,7 +266,7 @@ CUresult fgv_event_record(CUevent event, CUstream stream, unsigned flags)
 	if (res)
 		return res;
 	if (fgv_event_find(event, &info) && info.device == lane->client->device)
-		res = record_on(lane, event, info.handle, stream, flags);
+		res = record_on(lane, event, &info, stream, flags);
 	else
 		res = CUDA_ERROR_INVALID_HANDLE;
 	fgv_lane_leave(lane);
@@ -237,6 +338,18 @@ static CUresult wait_remote(CUstream stream, const struct fgv_object_info *event
 	return res;
 }
 
+/* An event that another program records. */
+static CUresult wait_others(struct fgv_lane *lane, CUstream stream,
+			    const struct fgv_object_info *event)
+{
+	uint32_t handle;
+	CUresult res = check_uncaptured(stream, event);
+
+	if (!res)
+		res = fgv_stream_handle(lane, stream, &handle);
+	return res ? res : fgv_ipc_event_wait(lane, event->data, handle);
+}
+
 CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
 {
 	struct fgv_object_info info;
@@ -253,11 +366,15 @@ CUresult fgv_event_wait(CUstream stream, CUevent event, unsigned flags)
 		res = CUDA_ERROR_INVALID_HANDLE;
 	else if (info.device != lane->client->device)
 		is_remote = true;
+	else if (is_others(&info))
+		res = wait_others(lane, stream, &info);
 	else if (flags)
 		res = wait_external(lane, stream, event, info.handle);
 	else
 		res = wait_on(lane, stream, info.handle);
 	fgv_lane_leave(lane);
+	if (is_remote && is_others(&info))
+		return FGV_UNSUPPORTED("waiting for an event of another program on another device");
 	if (is_remote)
 		return flags ? CUDA_ERROR_ILLEGAL_STATE : wait_remote(stream, &info);
 	return res;
@@ -269,6 +386,8 @@ CUresult fgv_event_check(CUevent event, int flags)
 
 	if (!fgv_event_find(event, &info))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (info.data)
+		return FGV_UNSUPPORTED("CU_EVENT_INTERPROCESS in a launch");
 	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags && fgv_capturing_now())
@@ -299,8 +418,9 @@ CUresult fgv_event_record_behind(CUevent event, CUstream stream, const CUgraphEd
 	return res;
 }
 
-/* One of the calls that ask about an event. */
-static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t))
+/* One of the calls that ask about an event; @others: the same of another program's. */
+static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t),
+		    CUresult (*others)(struct fgv_lane *, const struct fgv_ipc_event *))
 {
 	struct fgv_object_info info;
 	struct fgv_lane *lane;
@@ -308,12 +428,12 @@ static CUresult ask(CUevent event, CUresult (*call)(struct fgv_lane *, uint32_t)
 
 	if (res)
 		return res;
-	if (fgv_event_find(event, &info))
-		res = check_captured(&info);
-	else
+	if (!fgv_event_find(event, &info))
 		res = CUDA_ERROR_INVALID_HANDLE;
+	else if (!is_others(&info))
+		res = check_captured(&info);
 	if (!res)
-		res = call(lane, info.handle);
+		res = is_others(&info) ? others(lane, info.data) : call(lane, info.handle);
 	fgv_lane_leave(lane);
 	return res;
 }
@@ -329,12 +449,12 @@ static CUresult synchronize(struct fgv_lane *lane, uint32_t handle)
 
 CUresult fgv_event_synchronize(CUevent event)
 {
-	return ask(event, synchronize);
+	return ask(event, synchronize, fgv_ipc_event_synchronize);
 }
 
 CUresult fgv_event_query(CUevent event)
 {
-	return ask(event, fgv_call_event_query);
+	return ask(event, fgv_call_event_query, fgv_ipc_event_query);
 }
 
 CUresult fgv_event_elapsed(float *ms, CUevent start, CUevent end)

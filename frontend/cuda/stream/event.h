@@ -20,6 +20,13 @@ CUresult fgv_event_create(CUevent *event, unsigned flags);
 CUresult fgv_event_make(struct fgv_lane *lane, unsigned flags, uint32_t *handle);
 void fgv_event_unmake(struct fgv_lane *lane, uint32_t handle);
 
+/*
+ * A handle of one with CU_EVENT_INTERPROCESS, and what such a handle of another program of the VM
+ * stands for (ipc_event.h).
+ */
+CUresult fgv_event_get_handle(CUipcEventHandle *handle, CUevent event);
+CUresult fgv_event_open_handle(CUevent *event, const CUipcEventHandle *handle);
+
 CUresult fgv_event_destroy(CUevent event);
 
 /* @flags: of CUevent_record_flags. */

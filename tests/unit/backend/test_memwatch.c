@@ -42,7 +42,7 @@ static bool is_over(uint64_t charged_bytes, uint64_t used_bytes, uint64_t quota_
 	struct fgv_memwatch_claim claim = {.charged_bytes = charged_bytes,
 					   .used_bytes = used_bytes};
 
-	fgv_memwatch_judge(&claim, 1, quota_bytes, CONTEXT);
+	fgv_memwatch_judge(&claim, 1, quota_bytes, CONTEXT, 0);
 	return claim.over;
 }
 
@@ -72,10 +72,39 @@ START_TEST(judges_all_together)
 		{.number = 4, .charged_bytes = 5 * GIB},
 	};
 
-	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT);
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 0);
 	ck_assert(!claims[0].over && claims[1].over && !claims[2].over && !claims[3].over);
-	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 17 * GIB, CONTEXT);
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 17 * GIB, CONTEXT, 0);
 	ck_assert(!claims[0].over && !claims[1].over && !claims[2].over && !claims[3].over);
+}
+END_TEST
+
+/* What two share is counted for both, but charged to neither. */
+START_TEST(judges_those_that_share)
+{
+	struct fgv_memwatch_claim claims[] = {
+		{.charged_bytes = GIB, .used_bytes = 7 * GIB, .shared_bytes = 6 * GIB},
+		{.used_bytes = 6 * GIB + CONTEXT, .shared_bytes = 6 * GIB},
+		{.charged_bytes = GIB, .used_bytes = GIB},
+	};
+
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 6 * GIB);
+	ck_assert(!claims[0].over && !claims[1].over && !claims[2].over);
+	/* As much more by one of them. */
+	claims[2].used_bytes = 3 * GIB;
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 6 * GIB);
+	ck_assert(!claims[0].over && !claims[1].over && claims[2].over);
+	/* Nobody is believed more than the VM may have. */
+	claims[2].used_bytes = 30 * GIB;
+	claims[2].shared_bytes = UINT64_MAX;
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 6 * GIB);
+	ck_assert(claims[2].over);
+	/* One has it, and the others what the quota has left, and one of them more. */
+	claims[1].shared_bytes = claims[2].shared_bytes = 0;
+	claims[1].used_bytes = claims[1].charged_bytes = 2 * GIB;
+	claims[2].used_bytes = claims[2].charged_bytes = 4 * GIB;
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 6 * GIB);
+	ck_assert(claims[0].over || claims[1].over || claims[2].over);
 }
 END_TEST
 
@@ -88,7 +117,7 @@ START_TEST(judges_those_that_claim_all)
 		{.charged_bytes = 9 * GIB, .used_bytes = 7 * GIB},
 	};
 
-	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT);
+	fgv_memwatch_judge(claims, FGV_ARRAY_LEN(claims), 8 * GIB, CONTEXT, 0);
 	ck_assert(!claims[0].over && claims[1].over && !claims[2].over);
 }
 END_TEST
@@ -283,6 +312,7 @@ int main(void)
 	tcase_add_test(judging, asks_nobody_but_the_driver);
 	tcase_add_test(judging, judges_one);
 	tcase_add_test(judging, judges_all_together);
+	tcase_add_test(judging, judges_those_that_share);
 	tcase_add_test(judging, judges_those_that_claim_all);
 	suite_add_tcase(suite, judging);
 	tcase_add_checked_fixture(daemons, set_up, tear_down);

@@ -2,7 +2,9 @@
  * softgpu/: what it takes of the host: memory of modules while they are loaded and afterwards, host
  * memory that kernels use, device memory, and threads.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -302,6 +304,62 @@ START_TEST(signals_of_threads)
 }
 END_TEST
 
+/* --- Chunks that other processes have -------------------------------------------- */
+
+#define CHUNK SOFTGPU_CHUNK_GRANULE
+
+/* As another process would: by the file alone, and also when its maker has given it up. */
+START_TEST(a_chunk_is_had_by_its_file)
+{
+	struct softgpu_chunk *chunk, *same;
+	uint32_t value = 77, found = 0;
+	int fd;
+
+	ck_assert_int_eq(softgpu_chunk_create_file(gpu, CHUNK, &chunk), CUDA_SUCCESS);
+	fd = fcntl(softgpu_chunk_file(chunk), F_DUPFD_CLOEXEC, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_lt(ftruncate(fd, 0), 0);
+	ck_assert_int_lt(ftruncate(fd, 2 * CHUNK), 0);
+	ck_assert_int_eq(softgpu_chunk_import(gpu, fd, CHUNK, &same), CUDA_SUCCESS);
+	close(fd);
+	ck_assert_int_eq(pwrite(softgpu_chunk_file(chunk), &value, sizeof(value), 8),
+			 sizeof(value));
+	softgpu_chunk_destroy(gpu, chunk);
+	ck_assert_int_eq(pread(softgpu_chunk_file(same), &found, sizeof(found), 8), sizeof(found));
+	ck_assert_uint_eq(found, value);
+	softgpu_chunk_destroy(gpu, same);
+}
+END_TEST
+
+/* Pages that could be taken from under a mapping would end whoever touches them. */
+START_TEST(no_file_that_can_shrink)
+{
+	static const int seals[] = {
+		0,
+		F_SEAL_SHRINK,
+		F_SEAL_GROW | F_SEAL_SEAL,
+		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+	};
+	int fd = memfd_create("another's", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	bool is_right = _i == 3;
+	struct softgpu_chunk *chunk;
+
+	ck_assert_int_eq(ftruncate(fd, CHUNK), 0);
+	ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals[_i]), 0);
+	ck_assert_int_eq(softgpu_chunk_import(gpu, fd, CHUNK, &chunk),
+			 is_right ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+	if (is_right)
+		softgpu_chunk_destroy(gpu, chunk);
+	/* Nor one that is smaller than it is said to be, or larger, or none. */
+	ck_assert_int_eq(softgpu_chunk_import(gpu, fd, 2 * CHUNK, &chunk),
+			 CUDA_ERROR_INVALID_VALUE);
+	ck_assert_int_eq(softgpu_chunk_import(gpu, fd, CHUNK / 2, &chunk),
+			 CUDA_ERROR_INVALID_VALUE);
+	close(fd);
+	ck_assert_int_eq(softgpu_chunk_import(gpu, fd, CHUNK, &chunk), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("softgpu_memory");
@@ -317,6 +375,8 @@ static Suite *suite(void)
 	tcase_add_test(t, small_allocations);
 	tcase_add_test(t, allocations_share_pages);
 	tcase_add_test(t, signals_of_threads);
+	tcase_add_test(t, a_chunk_is_had_by_its_file);
+	tcase_add_loop_test(t, no_file_that_can_shrink, 0, 4);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -687,6 +687,37 @@ START_TEST(memory_that_is_moved)
 }
 END_TEST
 
+/* What is shared stays where it is. */
+START_TEST(memory_that_is_shared)
+{
+	static const struct {
+		const char *top, *keys, *said;
+	} tries[] = {
+		{"", "sharing = true;", NULL},
+		{"overcommit = true;", "sharing = true;", NULL},
+		{"", "sharing = true; movable = true;",
+		 "x.conf:2: sharing: memory that programs "
+		 "share stays on the GPU: not with"},
+		{"overcommit = 2;", "sharing = true;", "not where overcommit is a number"},
+	};
+	char file[512];
+
+	for (unsigned i = 0; i < FGV_ARRAY_LEN(tries); i++) {
+		int ret;
+
+		snprintf(file, sizeof(file), "%s\nvms = ( { name = \"a\"; %s } );", tries[i].top,
+			 tries[i].keys);
+		ret = fgv_config_parse(&config, file, "x.conf", why, sizeof(why));
+		ck_assert_int_eq(ret < 0, tries[i].said != NULL);
+		if (tries[i].said)
+			ck_assert_msg(strstr(why, tries[i].said) != NULL, "%s", why);
+		else
+			ck_assert(config.vms[0].sharing);
+		fgv_config_fini(&config);
+	}
+}
+END_TEST
+
 START_TEST(sizes)
 {
 	char text[32];
@@ -975,6 +1006,7 @@ int main(void)
 	tcase_add_test(tcase, default_texts);
 	tcase_add_test(tcase, memory_that_is_not_there);
 	tcase_add_test(tcase, memory_that_is_moved);
+	tcase_add_test(tcase, memory_that_is_shared);
 	tcase_add_test(tcase, man_page);
 	tcase_add_test(tcase, man_page_has_no_other_keys);
 	tcase_add_test(tcase, man_page_of_changes);

@@ -223,6 +223,7 @@ static const struct {
 	{"swap_share", false, "\"20%\""},
 	{"frozen_memory", false, "\"1G\""},
 	{"movable", true, "true"},
+	{"sharing", true, "true"},
 	{"soft_memory", false, "\"1G\""},
 	{"window", false, "\"64M\""},
 	{"lanes", false, "8"},
@@ -483,7 +484,7 @@ START_TEST(only_some_keys_are_set)
 		"weight",	  "place_wait",	 "need",       "priority", "request",
 		"limit",	  "slo",	 "memory",     "users",	   "sessions",
 		"process_memory", "host_memory", "processors", "images",
-		"movable"};
+		"movable",	  "sharing"};
 	size_t count, found = 0;
 	const struct fgv_config_key *keys = fgv_config_keys(&count);
 

@@ -21,6 +21,7 @@
 #include "backend/vgpu/images/images.h"
 #include "backend/vgpu/images/keeper.h"
 #include "backend/vgpu/images/kept.h"
+#include "backend/vgpu/images/shared.h"
 #include "common/util.h"
 
 #define LEN	    (FGV_DIGEST_LEAF + 4711u)
@@ -30,11 +31,12 @@
 static int control[2]; /* the daemon's end, and the keeper's */
 static pthread_t thread;
 static uint8_t *image;
+static struct fgv_shared shared; /* nothing */
 
 static void *serve(void *unused)
 {
 	(void)unused;
-	fgv_keeper_serve(control[1], BYTES_MAX);
+	fgv_keeper_serve(control[1], BYTES_MAX, &shared);
 	return NULL;
 }
 
@@ -58,11 +60,12 @@ static void teardown(void)
 /* The end of a new session's vGPU process. */
 static int connect_session(void)
 {
-	const uint8_t byte = 0;
+	static struct fgv_keeper_session who;
 	int pair[2];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	ck_assert_int_eq(fgv_fds_send(control[0], &byte, sizeof(byte), &pair[1], 1), 0);
+	ck_assert_int_eq(fgv_fds_send(control[0], &who, sizeof(who), &pair[1], 1), 0);
+	who.number++;
 	close(pair[1]);
 	return pair[0];
 }

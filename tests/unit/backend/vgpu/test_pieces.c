@@ -237,6 +237,91 @@ static void must_free(uint64_t address, uint64_t bytes)
 	ck_assert_int_eq(fgv_pieces_free(&pieces, address, bytes, GRANULE), CUDA_SUCCESS);
 }
 
+static struct fgv_key gone; /* the last that was let go */
+static unsigned gone_count;
+
+static void let_go(const struct fgv_key *key, void *of)
+{
+	ck_assert_ptr_eq(of, &gone_count);
+	gone = *key;
+	gone_count++;
+}
+
+static void setup_whole(void)
+{
+	setup();
+	gone_count = 0;
+	ck_assert_int_eq(fgv_pieces_use_whole(&pieces, &account, let_go, &gone_count),
+			 CUDA_SUCCESS);
+}
+
+static void teardown_whole(void)
+{
+	teardown();
+	ck_assert_uint_eq(pieces.shared_bytes, 0);
+}
+
+/* Memory that may be shared is there at once, in one piece, and none of it is ever missing. */
+START_TEST(whole_ones_are_there_at_once)
+{
+	uint64_t large = must_alloc(3 * PIECE), small = must_alloc(100);
+
+	ck_assert_uint_eq(fake.bytes, 3 * PIECE + GRANULE);
+	ck_assert_uint_eq(pieces.missing, 0);
+	ck_assert_uint_eq(account.away_bytes, 0);
+	ck_assert_ptr_eq(mapping_at(large), mapping_at(large + 3 * PIECE - 1));
+	must_free(small, 100);
+	must_free(large, 3 * PIECE);
+}
+END_TEST
+
+START_TEST(whole_ones_find_no_room)
+{
+	uint64_t address, held;
+
+	fake.room = 3 * GRANULE;
+	ck_assert_int_eq(fgv_pieces_alloc(&pieces, 4 * GRANULE, &address),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	ck_assert_uint_eq(fake.reserved_count, 0);
+	held = must_alloc(3 * GRANULE);
+	ck_assert_int_eq(fgv_pieces_alloc(&pieces, 100, &address), CUDA_ERROR_OUT_OF_MEMORY);
+	must_free(held, 3 * GRANULE);
+	/* What has been freed goes for it. */
+	fake.done = fake.queued;
+	must_free(must_alloc(2 * GRANULE), 2 * GRANULE);
+}
+END_TEST
+
+START_TEST(a_key_goes_with_its_block)
+{
+	const struct fgv_key key = {{7, 8}};
+	uint64_t one = must_alloc(100), two = must_alloc(200), large = must_alloc(2 * GRANULE);
+	struct fgv_block *block = fgv_pieces_find(&pieces, one);
+
+	ck_assert_ptr_nonnull(block);
+	ck_assert_ptr_eq(block, fgv_pieces_find(&pieces, two + 199));
+	ck_assert_ptr_ne(block, fgv_pieces_find(&pieces, large));
+	ck_assert_ptr_null(fgv_pieces_find(&pieces, FIRST / 2));
+	fgv_pieces_share(&pieces, block, &key);
+	ck_assert_uint_eq(pieces.shared_bytes, GRANULE);
+	must_free(one, 100);
+	must_free(large, 2 * GRANULE);
+	fake.done = fake.queued;
+	fgv_pieces_collect(&pieces, false);
+	ck_assert_uint_eq(gone_count, 0);
+	fake.queued++;
+	must_free(two, 200);
+	ck_assert(fgv_pieces_are_leaving(&pieces));
+	ck_assert_uint_eq(gone_count, 0);
+	ck_assert_uint_eq(pieces.shared_bytes, GRANULE);
+	fake.done = fake.queued;
+	fgv_pieces_collect(&pieces, false);
+	ck_assert(!fgv_pieces_are_leaving(&pieces));
+	ck_assert_uint_eq(gone_count, 1);
+	ck_assert_mem_eq(&gone, &key, sizeof(key));
+}
+END_TEST
+
 START_TEST(untouched_takes_nothing)
 {
 	uint64_t address = must_alloc(64ull << 30);
@@ -479,6 +564,7 @@ int main(void)
 {
 	Suite *suite = suite_create("pieces");
 	TCase *one = tcase_create("one"), *many = tcase_create("schedules");
+	TCase *whole = tcase_create("whole");
 	SRunner *runner;
 	int failed;
 
@@ -493,6 +579,11 @@ int main(void)
 	tcase_add_test(one, goes_out_and_comes_in);
 	tcase_set_timeout(one, 240);
 	suite_add_tcase(suite, one);
+	tcase_add_checked_fixture(whole, setup_whole, teardown_whole);
+	tcase_add_test(whole, whole_ones_are_there_at_once);
+	tcase_add_test(whole, whole_ones_find_no_room);
+	tcase_add_test(whole, a_key_goes_with_its_block);
+	suite_add_tcase(suite, whole);
 	tcase_add_checked_fixture(many, setup, teardown);
 	tcase_add_loop_test(many, random_schedules, 0, 8);
 	tcase_set_timeout(many, 240);

@@ -60,6 +60,32 @@ START_TEST(counts_all_sessions)
 }
 END_TEST
 
+/* What a session has and shares is charged where that is kept, and to all of the VM. */
+START_TEST(counts_what_is_shared_once)
+{
+	struct fgv_charge mine = {0}, its = {0};
+
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, QUOTA / 2), 0);
+	accounts.shared.memory_bytes = QUOTA / 4;
+	fgv_quota_set_shared(&quota, QUOTA / 4);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, QUOTA / 4);
+	ck_assert_uint_eq(fgv_quota_left(&other), QUOTA / 2);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 2);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2 + 1), -ENOMEM);
+	ck_assert_int_eq(fgv_quota_charge(&other, &its, QUOTA / 2), 0);
+	/* It is given back here, and another has it yet. */
+	fgv_quota_release(&quota, &mine);
+	fgv_quota_set_shared(&quota, 0);
+	ck_assert_uint_eq(accounts.sessions[3].memory_bytes, 0);
+	ck_assert_uint_eq(fgv_quota_left(&quota), QUOTA / 4);
+	/* More than there is leaves nothing. */
+	accounts.shared.memory_bytes = UINT64_MAX;
+	ck_assert_uint_eq(fgv_quota_left(&quota), 0);
+	ck_assert_int_eq(fgv_quota_charge(&quota, &mine, 1), -ENOMEM);
+	accounts.shared.memory_bytes = 0;
+}
+END_TEST
+
 /* What a session that is ending has will be free; what this one has won't. */
 START_TEST(tells_who_is_ending)
 {
@@ -338,6 +364,7 @@ int main(void)
 	tcase_add_test(tcase, refuses_needs_that_are_not_there);
 	tcase_add_test(tcase, allows_all_of_it_and_no_more);
 	tcase_add_test(tcase, counts_all_sessions);
+	tcase_add_test(tcase, counts_what_is_shared_once);
 	tcase_add_test(tcase, tells_who_is_ending);
 	tcase_add_test(tcase, refuses_sizes_that_overflow);
 	tcase_add_test(tcase, gives_back_what_was_taken);

@@ -73,3 +73,57 @@ CUresult fgv_do_memory_access(struct fgv_session *session, struct fgv_request *r
 	UNUSED;
 	return status_of(request);
 }
+
+CUresult fgv_do_memory_share(struct fgv_session *session, struct fgv_request *request,
+			     const struct fgv_memory_share_in *in, struct fgv_memory_share_out *out)
+{
+	(void)session;
+	out->key[0] = in->address;
+	out->size = host.granule;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_export(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_export_in *in,
+			      struct fgv_memory_export_out *out)
+{
+	UNUSED;
+	out->key[0] = 1;
+	return status_of(request);
+}
+
+CUresult fgv_do_memory_import(struct fgv_session *session, struct fgv_request *request,
+			      const struct fgv_memory_import_in *in,
+			      struct fgv_memory_import_out *out)
+{
+	UNUSED;
+	host.objects[host.object_count].kind = FGV_KIND_MEMORY + 1;
+	out->memory = host.object_count++;
+	out->size = host.granule;
+	return status_of(request);
+}
+
+CUresult fgv_do_words_make(struct fgv_session *session, struct fgv_request *request,
+			   struct fgv_words_make_out *out)
+{
+	(void)session;
+	out->key[0] = 2;
+	out->address = (uintptr_t)host.words;
+	return status_of(request);
+}
+
+CUresult fgv_do_words_open(struct fgv_session *session, struct fgv_request *request,
+			   const struct fgv_words_open_in *in, struct fgv_words_open_out *out)
+{
+	UNUSED;
+	out->address = (uintptr_t)host.words;
+	return status_of(request);
+}
+
+CUresult fgv_do_word_add(struct fgv_session *session, struct fgv_request *request,
+			 const struct fgv_word_add_in *in, struct fgv_word_add_out *out)
+{
+	(void)session;
+	out->value = *(uint64_t *)(uintptr_t)in->address += in->number;
+	return status_of(request);
+}

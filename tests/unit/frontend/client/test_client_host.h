@@ -90,6 +90,7 @@ struct host {
 	int64_t most_reserved;		 /* that they may be; a knob; 0: as many as is liked */
 	uint64_t allocated;
 	uint64_t vmem_reserved;
+	uint64_t words[FGV_PAGE_BYTES / sizeof(uint64_t)];
 	uint64_t misfits[20]; /* given before what is free, from the last on */
 	uint64_t misfit_count;
 	uint8_t *memory;
