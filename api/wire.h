@@ -291,6 +291,8 @@ struct fgv_msg_view {
 	uint64_t used_bytes;   /* by all its sessions */
 	uint64_t busy_ns;      /* time that it used the GPU for, in the last second */
 	uint64_t peers;	       /* bits of those of the VM's GPUs whose memory it reaches */
+	uint32_t nvlinks;      /* how many links to them it has, by a switch; 0 without peers */
+	uint32_t reserved;
 	char vm[FGV_NAME_MAX];
 	char text[256];	 /* why not, where status is not 0 */
 	char driver[80]; /* the version of the host's driver; empty: there is none */
@@ -298,7 +300,7 @@ struct fgv_msg_view {
 	struct fgv_device_info device;
 	struct fgv_view_process process[FGV_VIEW_PROCESSES];
 };
-_Static_assert(sizeof(struct fgv_msg_view) == 7152, "wire");
+_Static_assert(sizeof(struct fgv_msg_view) == 7160, "wire");
 
 /*
  * Streams and events have handles of the guest's own: this bit, below it a number less than how

@@ -16,6 +16,7 @@ void fgv_figures_init(struct fgv_figures *figures, struct fgv_nvml *nvml)
 	figures->nvml = nvml;
 	for (unsigned i = 0; i < FGV_GPU_DEVICES_MAX; i++) {
 		figures->device[i].read_ns = 0;
+		figures->device[i].has_nvlinks = false;
 		forget(figures->device[i].values);
 	}
 }
@@ -32,4 +33,14 @@ const uint32_t *fgv_figures_read(struct fgv_figures *figures, unsigned index, co
 	forget(values);
 	fgv_nvml_measure(figures->nvml, place, values);
 	return values;
+}
+
+uint32_t fgv_figures_nvlinks(struct fgv_figures *figures, unsigned index, const char *place)
+{
+	if (!figures->nvml || !*place)
+		return 0;
+	if (!figures->device[index].has_nvlinks)
+		figures->device[index].nvlinks = fgv_nvml_nvlinks(figures->nvml, place);
+	figures->device[index].has_nvlinks = true;
+	return figures->device[index].nvlinks;
 }

@@ -8,6 +8,7 @@
 #ifndef FGV_BACKEND_FIGURES_H
 #define FGV_BACKEND_FIGURES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "api/wire.h"
 #include "backend/config/config.h"
@@ -21,6 +22,8 @@ struct fgv_figures {
 	struct {
 		uint64_t read_ns; /* 0: never */
 		uint32_t values[FGV_FIGURES];
+		bool has_nvlinks; /* is known: */
+		uint32_t nvlinks;
 	} device[FGV_GPU_DEVICES_MAX];
 };
 
@@ -34,5 +37,8 @@ void fgv_figures_init(struct fgv_figures *figures, struct fgv_nvml *nvml);
  */
 const uint32_t *fgv_figures_read(struct fgv_figures *figures, unsigned index, const char *place,
 				 uint64_t now_ns);
+
+/* How many NVLinks the same device has to a switch. Asked for once. */
+uint32_t fgv_figures_nvlinks(struct fgv_figures *figures, unsigned index, const char *place);
 
 #endif

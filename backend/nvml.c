@@ -258,3 +258,39 @@ void fgv_nvml_measure(struct fgv_nvml *nvml, const char *place, uint32_t *figure
 	}
 	measure_limits(nvml, device, figures);
 }
+
+/* --- Links ------------------------------------------------------------------- */
+
+#define NVLINKS_MAX	36
+#define NVLINK_FOR_P2P	0
+#define NVLINK_TO_A_GPU 0
+
+/* One whose other end is not told, as in a virtual machine, leads to a switch. */
+static bool is_by_switch(nvml_device device, unsigned link, nvml_of *state,
+			 int (*can)(nvml_device, unsigned, unsigned, unsigned *), nvml_of *other)
+{
+	unsigned value = 0;
+
+	if (state(device, link, &value) != NVML_SUCCESS || !value)
+		return false;
+	if (can(device, link, NVLINK_FOR_P2P, &value) != NVML_SUCCESS || !value)
+		return false;
+	return other(device, link, &value) != NVML_SUCCESS || value != NVLINK_TO_A_GPU;
+}
+
+uint32_t fgv_nvml_nvlinks(struct fgv_nvml *nvml, const char *place)
+{
+	int (*can)(nvml_device, unsigned, unsigned, unsigned *);
+	nvml_of *state, *other;
+	nvml_device device;
+	uint32_t count = 0;
+
+	if (nvml->device_by_place(place, &device) != NVML_SUCCESS ||
+	    !find(nvml->library, "nvmlDeviceGetNvLinkState", &state) ||
+	    !find(nvml->library, "nvmlDeviceGetNvLinkCapability", &can) ||
+	    !find(nvml->library, "nvmlDeviceGetNvLinkRemoteDeviceType", &other))
+		return 0;
+	for (unsigned link = 0; link < NVLINKS_MAX; link++)
+		count += is_by_switch(device, link, state, can, other);
+	return count;
+}

@@ -38,4 +38,10 @@ int fgv_nvml_uses(struct fgv_nvml *nvml, const char *place, struct fgv_nvml_use 
  */
 void fgv_nvml_measure(struct fgv_nvml *nvml, const char *place, uint32_t *figures);
 
+/*
+ * How many NVLinks of the device at @place are up, carry accesses to other GPUs' memory, and do not
+ * lead straight to one GPU: by a switch they lead to all of its GPUs. Takes up to milliseconds.
+ */
+uint32_t fgv_nvml_nvlinks(struct fgv_nvml *nvml, const char *place);
+
 #endif

@@ -111,6 +111,9 @@ static void take(struct fgv_msg_view *view, const struct scope *scope,
 	describe_device(view, scope, sessions->figures);
 	view->busy_ns = fgv_min_u64(recent_ns(scope), FGV_VIEW_NS);
 	view->peers = peers_of(scope);
+	if (view->peers)
+		view->nvlinks = fgv_figures_nvlinks(sessions->figures, scope->share->number,
+						    scope->share->device->place);
 	while ((session = fgv_sessions_next(sessions, session))) {
 		if (fgv_session_vm(session) == scope->vm && view->processes < FGV_VIEW_PROCESSES)
 			add_process(view, scope, session);

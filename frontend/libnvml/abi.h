@@ -180,6 +180,8 @@ _Static_assert(sizeof(struct fgv_nvml_temperature) == 12, "NVML");
 
 #define FGV_NVML_TYPE_U32 1
 
+#define FGV_NVML_LINKS_MAX 36
+
 struct fgv_nvml_field {
 	uint32_t id;
 	uint32_t scope;

@@ -210,11 +210,18 @@ static const struct {
 	{189, FGV_FIGURE_POWER_DEFAULT}, {190, FGV_FIGURE_POWER_LIMIT},
 };
 
+#define FIELD_LINK_STATE 165 /* of the NVLink that its scope numbers */
+
 static void fill_field(const struct fgv_msg_view *view, struct fgv_nvml_field *field)
 {
 	field->time_us = (int64_t)view->time_us;
 	field->latency_us = 0;
 	field->status = FGV_NVML_NOT_SUPPORTED;
+	if (field->id == FIELD_LINK_STATE && view->nvlinks) {
+		field->type = FGV_NVML_TYPE_U32;
+		field->u64 = field->scope < view->nvlinks;
+		field->status = FGV_NVML_SUCCESS;
+	}
 	for (size_t i = 0; i < FGV_ARRAY_LEN(fields); i++) {
 		if (fields[i].id != field->id)
 			continue;

@@ -79,32 +79,7 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceIsMigDeviceHandle(const struct fgv_nvml_devic
 	return give(device, is_mig, 0);
 }
 
-/* --- Links between GPUs ------------------------------------------------------ */
-
-#define P2P_OK		  0
-#define P2P_NOT_SUPPORTED 5
-
-enum { P2P_READ, P2P_WRITE };
-
-/* Of what leads there no more is told than that it does. */
-FGV_EXPORT enum fgv_nvml nvmlDeviceGetP2PStatus(const struct fgv_nvml_device *one,
-						const struct fgv_nvml_device *other,
-						unsigned capability, unsigned *status)
-{
-	struct fgv_msg_view view;
-	enum fgv_nvml ret = fgv_nvml_check(other);
-	bool reaches;
-
-	if (!ret)
-		ret = fgv_nvml_look_at(one, &view);
-	if (ret)
-		return ret;
-	reaches = other->index < FGV_DEVICES_MAX && (view.peers >> other->index & 1);
-	return give(other, status,
-		    reaches && (capability == P2P_READ || capability == P2P_WRITE)
-			    ? P2P_OK
-			    : P2P_NOT_SUPPORTED);
-}
+/* --- Where it is --------------------------------------------------------------- */
 
 /* Of two handles of one device. Where devices are in the host is the host's business. */
 static enum fgv_nvml give_if_same(const struct fgv_nvml_device *one,

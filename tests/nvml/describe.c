@@ -301,7 +301,7 @@ static void show_peers(void *device, unsigned count)
 		OK(nvmlDeviceGetP2PStatus, device, other, 1, &writes);
 		OK(nvmlDeviceGetP2PStatus, device, other, 2, &by_link);
 		EQUAL(reads, writes);
-		EQUAL(by_link, 5);
+		EQUAL(by_link == 5 || by_link == reads, 1);
 		if (!reads)
 			printf("%u", i);
 	}

@@ -75,7 +75,7 @@ int fgv_images_ask(struct fgv_images *images, struct fgv_images_talk *talk)
 /* Whether it was found; then *@fd is its file, or -1. */
 static bool ask(struct fgv_images *images, const struct fgv_images_request *request, int *fd)
 {
-	struct fgv_images_reply reply;
+	struct fgv_images_reply reply = {0};
 	struct fgv_images_talk talk = {
 		.request = request,
 		.request_len = sizeof(*request),

@@ -58,7 +58,7 @@ static CUresult reset(uint32_t device)
 		return res;
 	fgv_ipc_drain(device);
 	fgv_host_drain(device);
-	return res;
+	return CUDA_SUCCESS;
 }
 
 CUresult fgv_reset_device(void)

@@ -35,6 +35,11 @@ EXPORT int nvmlDeviceGetFanSpeed(void *device, unsigned *percent);
 EXPORT int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *least,
 							unsigned *most);
 
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *is_up);
+EXPORT int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, unsigned what,
+					 unsigned *value);
+EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, unsigned *type);
+
 int nvmlInit_v2(void)
 {
 	return getenv("FAKE_NVML") ? 0 : NO_START;
@@ -132,4 +137,26 @@ int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *least, 
 	*least = 200000;
 	*most = 700000;
 	return 0;
+}
+
+/* Of eight links one is down, one is for no peers, one leads to a GPU, and of one it is not told. */
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *is_up)
+{
+	(void)device;
+	*is_up = link != 3;
+	return link < 8 ? 0 : UNKNOWN;
+}
+
+int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, unsigned what, unsigned *value)
+{
+	(void)device;
+	*value = what == 0 && link != 4;
+	return 0;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, unsigned *type)
+{
+	(void)device;
+	*type = link == 5 ? 0 : 2;
+	return link == 6 ? UNKNOWN : 0;
 }

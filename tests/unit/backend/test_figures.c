@@ -67,6 +67,16 @@ START_TEST(asked_once_a_second)
 }
 END_TEST
 
+/* Those that are up, are for peers, and lead to more than one GPU. */
+START_TEST(links)
+{
+	ck_assert_uint_eq(fgv_figures_nvlinks(&figures, 0, PLACE), 5);
+	ck_assert_uint_eq(fgv_figures_nvlinks(&figures, 0, PLACE), 5);
+	ck_assert_uint_eq(fgv_figures_nvlinks(&figures, 1, "0000:ff:00.0"), 0);
+	ck_assert_uint_eq(fgv_figures_nvlinks(&figures, 2, ""), 0);
+}
+END_TEST
+
 START_TEST(nothing_known)
 {
 	assert_unknown(fgv_figures_read(&figures, 0, "", NOW));
@@ -84,6 +94,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, what_is_told);
 	tcase_add_test(t, asked_once_a_second);
+	tcase_add_test(t, links);
 	tcase_add_test(t, nothing_known);
 	suite_add_tcase(s, t);
 	return s;
