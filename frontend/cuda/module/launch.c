@@ -77,24 +77,18 @@ static bool read_extra(void *const *extra, const uint8_t **buffer, size_t *len)
 }
 
 /*
- * The sizes of parameters are followed by their offsets, which ascend. By itself, as is copying
- * such a buffer: most launches have none, and would pay for the room on the stack.
+ * The buffer may be shorter than the parameters are: NCCL fills the beginning of a large one. By
+ * itself, as is copying such a buffer: most launches have none, and would pay for the room on the
+ * stack.
  */
 static __attribute__((noinline)) CUresult check_extra(const struct fgv_function_info *info,
 						      void *const *extra)
 {
-	uint32_t count = info->param_count;
 	const uint8_t *buffer;
 	size_t len;
 
-	if (!read_extra(extra, &buffer, &len))
+	if (!read_extra(extra, &buffer, &len) || (info->param_count && (!buffer || !len)))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t end = (uint64_t)info->param_sizes[count + i] + info->param_sizes[i];
-
-		if (!buffer || end > len)
-			return CUDA_ERROR_INVALID_VALUE;
-	}
 	return CUDA_SUCCESS;
 }
 
@@ -152,21 +146,26 @@ static void copy_args(uint8_t *to, const struct fgv_function_info *info, void *c
 	}
 }
 
-/* The same from a buffer in which they lie as the kernel has them. */
+/*
+ * The same from a buffer in which they lie as the kernel has them: their sizes are followed by their
+ * offsets. What is not in the buffer is zero.
+ */
 static __attribute__((noinline)) void copy_extra(uint8_t *to, const struct fgv_function_info *info,
 						 void *const *extra)
 {
 	const uint8_t *buffer;
-	size_t unused;
+	size_t buffer_len;
 
-	read_extra(extra, &buffer, &unused);
+	read_extra(extra, &buffer, &buffer_len);
 	for (uint32_t i = 0; i < info->param_count; i++) {
-		uint32_t len = info->param_sizes[i];
+		uint32_t offset = info->param_sizes[info->param_count + i];
+		size_t room = fgv_align_up(info->param_sizes[i], 8);
+		size_t there = buffer_len > offset ? buffer_len - offset : 0;
+		size_t len = there < info->param_sizes[i] ? there : info->param_sizes[i];
 
-		if (len)
-			memset(to + (len - 1) / 8 * 8, 0, 8);
-		memcpy(to, buffer + info->param_sizes[info->param_count + i], len);
-		to += fgv_align_up(len, 8);
+		memcpy(to, buffer + offset, len);
+		memset(to + len, 0, room - len);
+		to += room;
 	}
 }
 

@@ -85,6 +85,41 @@ static void launch(CUfunction add)
 		    cuLaunchKernel(NULL, 1, 1, 1, THREADS, 1, 1, 0, NULL, args, NULL));
 }
 
+static const char large_code[] = ".version 7.0\n"
+				 ".target sm_70\n"
+				 ".address_size 64\n"
+				 ".visible .entry take(.param .align 8 .b8 args[512])\n"
+				 "{\n"
+				 "	.reg .b64 %rd<3>;\n"
+				 "	ld.param.u64 %rd1, [args];\n"
+				 "	ld.param.u64 %rd2, [args+8];\n"
+				 "	cvta.to.global.u64 %rd1, %rd1;\n"
+				 "	st.global.u64 [%rd1], %rd2;\n"
+				 "	ret;\n"
+				 "}\n";
+
+/* The buffer has the beginning of a large parameter alone. */
+static void launch_short(void)
+{
+	struct {
+		CUdeviceptr to;
+		uint64_t value;
+	} packed = {results, 0x123456789abcdefull};
+	size_t bytes = sizeof(packed);
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+			 CU_LAUNCH_PARAM_END};
+	uint64_t got;
+	CUmodule module;
+	CUfunction take;
+
+	CUDA(cuModuleLoadData(&module, large_code));
+	CUDA(cuModuleGetFunction(&take, module, "take"));
+	CUDA(cuLaunchKernel(take, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+	CUDA(cuMemcpyDtoH(&got, results, sizeof(got)));
+	EXPECT_EQ(packed.value, got);
+	CUDA(cuModuleUnload(module));
+}
+
 static void ask(CUfunction add)
 {
 	size_t offset, size;
@@ -119,6 +154,7 @@ static void module(void)
 	CUDA(cuModuleLoadDataEx(&module, code, 2, options, values));
 	CUDA(cuModuleGetFunction(&add, module, "add"));
 	launch(add);
+	launch_short();
 	ask(add);
 	CUDA(cuModuleGetGlobal(&base, &bytes, module, "base"));
 	EXPECT_EQ(8, bytes);

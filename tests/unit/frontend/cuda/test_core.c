@@ -48,7 +48,9 @@ static CUresult launch_packed(struct fgv_kernel *kernel, void **args, void **ext
 START_TEST(packed_arguments)
 {
 	uint8_t buffer[PACKED_BYTES] = {0};
-	const uint64_t first = 0x1122334455667788, expected[3] = {first, 0xfffffffe, 0xee};
+	const uint64_t first = 0x1122334455667788;
+	const uint64_t expected[][3] = {
+		{first, 0xfffffffe, 0xee}, {first, 0xfffffffe, 0}, {first, 0xfffe, 0}};
 	const int32_t second = -2;
 	size_t len = sizeof(buffer);
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &len,
@@ -63,7 +65,12 @@ START_TEST(packed_arguments)
 	EXPECT(launch_packed(kernel, NULL, extra), CUDA_SUCCESS);
 	EXPECT(launch_packed(kernel, args, extra), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(launch_packed(kernel, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	/* What is not in the buffer is zero. */
 	len--;
+	EXPECT(launch_packed(kernel, NULL, extra), CUDA_SUCCESS);
+	len = 128 + 2;
+	EXPECT(launch_packed(kernel, NULL, extra), CUDA_SUCCESS);
+	len = 0;
 	EXPECT(launch_packed(kernel, NULL, extra), CUDA_ERROR_INVALID_VALUE);
 	extra[2] = (void *)7;
 	EXPECT(launch_packed(kernel, NULL, extra), CUDA_ERROR_INVALID_VALUE);
@@ -71,9 +78,11 @@ START_TEST(packed_arguments)
 	EXPECT(launch_packed(kernel, NULL, extra), CUDA_ERROR_INVALID_VALUE);
 	EXPECT(fgv_context_synchronize(), CUDA_SUCCESS);
 	host_seen();
-	ck_assert_uint_eq(HOST_GET(launch_count), 1);
-	ck_assert_uint_eq(host.launches[0].args_len, sizeof(expected));
-	ck_assert_mem_eq(host.launches[0].args, expected, sizeof(expected));
+	ck_assert_uint_eq(HOST_GET(launch_count), 3);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(host.launches[i].args_len, sizeof(expected[i]));
+		ck_assert_mem_eq(host.launches[i].args, expected[i], sizeof(expected[i]));
+	}
 }
 END_TEST
 
