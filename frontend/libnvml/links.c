@@ -70,43 +70,41 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetNvLinkCapability(const struct fgv_nvml_dev
 		    capability == FOR_PEERS || capability == ATOMICS_OF_PEERS);
 }
 
-/* Of a link that there is. */
-static enum fgv_nvml check_link(const struct fgv_nvml_device *device, unsigned link)
+/* Of a link that there is, whose other end is asked for. */
+static enum fgv_nvml check_other_end(const struct fgv_nvml_device *device, unsigned link,
+				     const void *end)
 {
 	unsigned is_up;
 	enum fgv_nvml ret = give(device, link, &is_up, 1);
 
-	return ret || is_up ? ret : FGV_NVML_NOT_SUPPORTED;
+	if (!ret && !is_up)
+		ret = FGV_NVML_NOT_SUPPORTED;
+	return !ret && !end ? FGV_NVML_INVALID_ARGUMENT : ret;
 }
 
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetNvLinkRemoteDeviceType(const struct fgv_nvml_device *device,
 							     unsigned link, unsigned *type)
 {
 	enum { TO_SWITCH = 2 };
-	enum fgv_nvml ret = check_link(device, link);
+	enum fgv_nvml ret = check_other_end(device, link, type);
 
-	if (!ret && !type)
-		ret = FGV_NVML_INVALID_ARGUMENT;
 	if (!ret)
 		*type = TO_SWITCH;
 	return ret;
 }
 
-/* The address by which NVML, in a virtual machine, names a switch that the machine does not have. */
+/* How NVML, in a virtual machine, names a switch that the machine does not have. */
+#define A_SWITCH .domain = 0xfffffff, .bus = 0xffff, .device = 0xff, .bus_id = "fffffff:ffff:ff"
+
 FGV_EXPORT enum fgv_nvml nvmlDeviceGetNvLinkRemotePciInfo_v2(const struct fgv_nvml_device *device,
 							     unsigned link,
 							     struct fgv_nvml_pci *pci)
 {
-	enum fgv_nvml ret = check_link(device, link);
+	enum fgv_nvml ret = check_other_end(device, link, pci);
 
-	if (!ret && !pci)
-		ret = FGV_NVML_INVALID_ARGUMENT;
-	if (ret)
-		return ret;
-	*pci = (struct fgv_nvml_pci){.domain = 0xfffffff, .bus = 0xffff, .device = 0xff};
-	snprintf(pci->bus_id, sizeof(pci->bus_id), "fffffff:ffff:ff");
-	snprintf(pci->bus_id_short, sizeof(pci->bus_id_short), "fffffff:ffff:ff");
-	return FGV_NVML_SUCCESS;
+	if (!ret)
+		*pci = (struct fgv_nvml_pci){A_SWITCH, .bus_id_short = "fffffff:ffff:ff"};
+	return ret;
 }
 
 /* That of before R390 had the shorter structure. */
@@ -114,13 +112,9 @@ FGV_EXPORT enum fgv_nvml nvmlDeviceGetNvLinkRemotePciInfo(const struct fgv_nvml_
 							  unsigned link,
 							  struct fgv_nvml_pci_v2 *pci)
 {
-	enum fgv_nvml ret = check_link(device, link);
+	enum fgv_nvml ret = check_other_end(device, link, pci);
 
-	if (!ret && !pci)
-		ret = FGV_NVML_INVALID_ARGUMENT;
-	if (ret)
-		return ret;
-	*pci = (struct fgv_nvml_pci_v2){.domain = 0xfffffff, .bus = 0xffff, .device = 0xff};
-	snprintf(pci->bus_id, sizeof(pci->bus_id), "fffffff:ffff:ff");
-	return FGV_NVML_SUCCESS;
+	if (!ret)
+		*pci = (struct fgv_nvml_pci_v2){A_SWITCH};
+	return ret;
 }

@@ -625,99 +625,6 @@ START_TEST(several_devices)
 }
 END_TEST
 
-/* Quotas that a GPU has no memory for are refused, at the one that is too much, unless asked for.
- */
-START_TEST(memory_that_is_not_there)
-{
-	static const char text[] = "vms = ( { name = \"a\"; memory = \"3G\"; },\n"
-				   "{ name = \"b\"; device = 1; memory = \"2G\"; },\n"
-				   "{ name = \"c\"; },\n"
-				   "{ name = \"d\"; memory = \"2G\"; } );\n%s";
-	const char *const said = "x.conf:4: memory: the VMs of GPU 0 are given 5120 MiB together, "
-				 "and it has 4096";
-	char file[512];
-
-	for (int overcommit = 0; overcommit < 2; overcommit++) {
-		snprintf(file, sizeof(file), text, overcommit ? "overcommit = true;" : "");
-		ck_assert_int_eq(fgv_config_parse(&config, file, "x.conf", why, sizeof(why)), 0);
-		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 5ull << 30, why, sizeof(why)),
-				 0);
-		ck_assert_str_eq(why, "");
-		ck_assert_int_eq(fgv_config_check_memory(&config, 1, 4ull << 30, why, sizeof(why)),
-				 0);
-		ck_assert_str_eq(why, "");
-		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 4ull << 30, why, sizeof(why)),
-				 overcommit ? 0 : -ENOMEM);
-		ck_assert(!strncmp(why, said, strlen(said)));
-		ck_assert_int_eq(strstr(why, "overcommit = true") == NULL, overcommit);
-		fgv_config_fini(&config);
-	}
-}
-END_TEST
-
-/* So many times what a GPU has, where the host has room for what is not on it. */
-START_TEST(memory_that_is_moved)
-{
-	static const struct {
-		const char *top, *keys, *said;
-	} tries[] = {
-		{"overcommit = 2; frozen_memory = \"6G\";", "movable = true;", ""},
-		{"overcommit = 1.25; frozen_memory = \"6G\";", "movable = true;",
-		 "overcommit says"},
-		{"overcommit = 2.0; frozen_memory = \"5G\";", "movable = true;", "frozen_memory"},
-		{"overcommit = 2.0; frozen_memory = \"6G\";", "", "without movable"},
-	};
-	char file[512];
-
-	for (unsigned i = 0; i < FGV_ARRAY_LEN(tries); i++) {
-		snprintf(file, sizeof(file),
-			 "%s vms = ( { name = \"a\"; memory = \"3G\"; %s },\n"
-			 "{ name = \"b\"; memory = \"3G\"; %s } );",
-			 tries[i].top, tries[i].keys, tries[i].keys);
-		ck_assert_int_eq(fgv_config_parse(&config, file, "x.conf", why, sizeof(why)), 0);
-		ck_assert_int_eq(fgv_config_check_memory(&config, 0, 4ull << 30, why, sizeof(why)),
-				 *tries[i].said ? -ENOMEM : 0);
-		ck_assert_msg(strstr(why, tries[i].said) && !*tries[i].said == !*why, "%s", why);
-		fgv_config_fini(&config);
-	}
-	ck_assert_int_lt(fgv_config_parse(&config, "overcommit = 0.5; vms = ();", "x.conf", why,
-					  sizeof(why)),
-			 0);
-	ck_assert_ptr_nonnull(strstr(why, "from 1 to 100"));
-}
-END_TEST
-
-/* What is shared stays where it is. */
-START_TEST(memory_that_is_shared)
-{
-	static const struct {
-		const char *top, *keys, *said;
-	} tries[] = {
-		{"", "sharing = true;", NULL},
-		{"overcommit = true;", "sharing = true;", NULL},
-		{"", "sharing = true; movable = true;",
-		 "x.conf:2: sharing: memory that programs "
-		 "share stays on the GPU: not with"},
-		{"overcommit = 2;", "sharing = true;", "not where overcommit is a number"},
-	};
-	char file[512];
-
-	for (unsigned i = 0; i < FGV_ARRAY_LEN(tries); i++) {
-		int ret;
-
-		snprintf(file, sizeof(file), "%s\nvms = ( { name = \"a\"; %s } );", tries[i].top,
-			 tries[i].keys);
-		ret = fgv_config_parse(&config, file, "x.conf", why, sizeof(why));
-		ck_assert_int_eq(ret < 0, tries[i].said != NULL);
-		if (tries[i].said)
-			ck_assert_msg(strstr(why, tries[i].said) != NULL, "%s", why);
-		else
-			ck_assert(config.vms[0].sharing);
-		fgv_config_fini(&config);
-	}
-}
-END_TEST
-
 START_TEST(sizes)
 {
 	char text[32];
@@ -1004,9 +911,6 @@ int main(void)
 	tcase_add_test(tcase, several_devices);
 	tcase_add_test(tcase, sizes);
 	tcase_add_test(tcase, default_texts);
-	tcase_add_test(tcase, memory_that_is_not_there);
-	tcase_add_test(tcase, memory_that_is_moved);
-	tcase_add_test(tcase, memory_that_is_shared);
 	tcase_add_test(tcase, man_page);
 	tcase_add_test(tcase, man_page_has_no_other_keys);
 	tcase_add_test(tcase, man_page_of_changes);
