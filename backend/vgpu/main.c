@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <bsd/unistd.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "backend/vgpu/session.h"
 #include "backend/vgpu/stages.h"
 #include "backend/vgpu/watch.h"
+#include "common/env.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "shmring/spin.h"
@@ -225,6 +227,15 @@ static int run(struct fgv_session *session)
 	return EXIT_SUCCESS;
 }
 
+/*
+ * As many as the C library would choose by itself once there are some threads: it would look for
+ * the number of processors in files then, which the sandbox refuses.
+ */
+static void limit_arenas(void)
+{
+	mallopt(M_ARENA_MAX, 8 * (int)fgv_env_processors());
+}
+
 int main(int argc, char **argv)
 {
 	struct fgv_session *session = &session_storage;
@@ -234,6 +245,7 @@ int main(int argc, char **argv)
 
 	fgv_log_init("fairgv-vgpu");
 	fgv_log_be_relayed();
+	limit_arenas();
 	err = fgv_sandbox_begin();
 	if (err < 0) {
 		fgv_error("can't give up privileges: %s", strerror(-err));
