@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "common/env.h"
 #include "common/util.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -114,13 +115,13 @@ static void end_thread(struct slot *slot)
 
 /* --- Making it ------------------------------------------------------------------- */
 
-/* Half of the processors are left to others, the dispatcher among them. */
+/* A quarter of the processors is left to others, the dispatcher among them. */
 static unsigned slots_wanted(void)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t half = processors > 2 ? (uint64_t)processors * 3 / 4 : 2;
+	unsigned processors = fgv_env_processors();
+	unsigned wanted = processors > 2 ? processors * 3 / 4 : 2;
 
-	return (unsigned)fgv_min_u64(half, FGV_HAUL_SLOTS);
+	return wanted < FGV_HAUL_SLOTS ? wanted : FGV_HAUL_SLOTS;
 }
 
 CUresult fgv_haul_init(struct fgv_haul **haul, struct fgv_gpu *gpu, enum fgv_haul_way way)

@@ -353,6 +353,8 @@ void fgv_choice_free(struct choice *choice);
 
 /* The thread takes no signals but those that its own faults raise. False: it was not started. */
 bool fgv_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+/* The thread that was started calls this first. */
+void fgv_thread_name(void);
 CUresult fgv_workers_start(struct softgpu *gpu);
 void fgv_workers_stop(struct softgpu *gpu);
 /* Multiprocessors that kernels run on. */

@@ -384,6 +384,7 @@ static void *queue_main(void *arg)
 	unsigned index = (unsigned)(queue - queue->gpu->queues);
 	struct command *list;
 
+	fgv_thread_name();
 	while ((list = take_all(queue))) {
 		while (list) {
 			struct command *command = list;

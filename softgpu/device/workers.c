@@ -178,6 +178,7 @@ static void *helper_main(void *arg)
 	struct worker *worker = arg;
 	struct softgpu *gpu = worker->gpu;
 
+	fgv_thread_name();
 	pthread_mutex_lock(&gpu->job_lock);
 	while (!stopping(gpu)) {
 		if (find_job(gpu, worker))
@@ -377,9 +378,13 @@ bool fgv_thread_start(pthread_t *thread, void *(*run_thread)(void *), void *arg)
 	pthread_sigmask(SIG_SETMASK, &others, &before);
 	started = !pthread_create(thread, NULL, run_thread, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (started)
-		pthread_setname_np(*thread, SOFTGPU_THREAD_NAME);
 	return started;
+}
+
+/* Another thread's name is a file, which a process in a sandbox may not open. */
+void fgv_thread_name(void)
+{
+	pthread_setname_np(pthread_self(), SOFTGPU_THREAD_NAME);
 }
 
 CUresult fgv_workers_start(struct softgpu *gpu)

@@ -126,6 +126,7 @@ def programs_compute():
             expect(status == 0 and out == "shared\n", f"{name}: status {status}: {out}{err}")
         expect_used(daemon, 0, "in the end")
         expect_at_rest(daemon)
+        expect("refused system call" not in daemon.log(), f"calls off the list: {daemon.log()}")
 
 
 def handles():
