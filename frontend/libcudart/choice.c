@@ -7,14 +7,6 @@
 #include "frontend/libcudart/cudart.h"
 #include "frontend/libcudart/properties.h"
 
-/* Not declared by the header, or only for programs with a default stream per thread. */
-cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function,
-					 unsigned long long flags,
-					 enum cudaDriverEntryPointQueryResult *status);
-cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **function,
-						  unsigned version, unsigned long long flags,
-						  enum cudaDriverEntryPointQueryResult *status);
-
 struct place {
 	unsigned domain, bus, device, function;
 };
@@ -97,50 +89,4 @@ static cudaError_t set_valid(const int *devices, int count)
 FGV_EXPORT cudaError_t cudaSetValidDevices(int *device_arr, int len)
 {
 	return fgv_error_set(set_valid(device_arr, len));
-}
-
-/*
- * The driver's own functions: there is no driver in the guest. To say so is an answer,
- * where the program has asked how its question ended.
- */
-static cudaError_t no_entry_point(const char *symbol, void **function,
-				  enum cudaDriverEntryPointQueryResult *status)
-{
-	if (!symbol || !*symbol || !function)
-		return cudaErrorInvalidValue;
-	*function = NULL;
-	if (!status)
-		return cudaErrorSymbolNotFound;
-	*status = cudaDriverEntryPointSymbolNotFound;
-	return cudaSuccess;
-}
-
-FGV_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(
-	const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *driverStatus)
-{
-	(void)cudaVersion;
-	(void)flags;
-	return fgv_error_set(no_entry_point(symbol, funcPtr, driverStatus));
-}
-
-FGV_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
-	const char *symbol, void **function, unsigned version, unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *status)
-{
-	return cudaGetDriverEntryPointByVersion(symbol, function, version, flags, status);
-}
-
-FGV_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
-					       unsigned long long flags,
-					       enum cudaDriverEntryPointQueryResult *status)
-{
-	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
-}
-
-FGV_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function,
-						    unsigned long long flags,
-						    enum cudaDriverEntryPointQueryResult *status)
-{
-	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }
