@@ -264,7 +264,8 @@ enum fgv_store_word {
 
 /*
  * Memory of a GPU that programs of a VM share (docs/design/0010-ipc.md), as the keeper has it: a
- * descriptor of the driver's, and who has the memory. Whoever knows its key may have it.
+ * descriptor of the driver's, and the sessions that have it. A session that knows its key may have
+ * it, too.
  */
 #define FGV_SHARED_MAX	     4096 /* of a VM at a time */
 #define FGV_SHARED_BYTES_MAX (1ull << 48)

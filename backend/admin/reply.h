@@ -33,7 +33,7 @@
 #include <sys/socket.h>
 #include "backend/admin/report.h"
 
-/* Who asks; and the descriptor that came with the request, which stays the caller's; -1: none. */
+/* The peer that asks, and the descriptor that came with its request: the caller's; -1: none. */
 struct fgv_admin_asker {
 	const struct ucred *peer;
 	int fd;

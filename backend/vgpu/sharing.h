@@ -34,7 +34,7 @@ struct fgv_sharing {
 /* @keeper: the session's, whichever of its parts this is for. From now on memory can be shared. */
 void fgv_sharing_init(struct fgv_sharing *sharing, struct fgv_images *keeper, struct fgv_gpu *gpu,
 		      uint32_t number);
-/* Frees the bookkeeping: who has ended has nothing. */
+/* Frees the bookkeeping; the keeper knows by itself when a session has ended. */
 void fgv_sharing_fini(struct fgv_sharing *sharing);
 
 /*

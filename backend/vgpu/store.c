@@ -93,7 +93,7 @@ void fgv_store_agree(struct fgv_store *store)
 {
 	const uint8_t word = FGV_STORE_KEPT;
 
-	/* To somebody who has gone it need not be said. */
+	/* A fairgvctl that has gone need not be told. */
 	send(store->fd, &word, sizeof(word), MSG_DONTWAIT | MSG_NOSIGNAL);
 	fgv_store_stop(store);
 }

@@ -1,11 +1,14 @@
 /*
- * The host's memory of a frozen session (freezer.h), and its way into a file and back. The file is
- * whoever's is at the other end of a socket: fairgvctl's, who has got it there by the daemon. This
- * process sees neither the file nor a key.
+ * The host's memory of a frozen session (freezer.h), and its way into a file and back. The file
+ * belongs to fairgvctl, which is at the other end of a socket that came by the daemon. This process
+ * sees neither the file nor a key.
  *
- *	save:	<- READY, length (64 bits), bytes;  -> KEPT: they are in the file;  <- KEPT: and not
- * here load:	<- READY;  -> length, bytes, KEPT: these were all, and right;  <- KEPT: they are
- * here
+ *	save:	<- READY, length (64 bits), bytes
+ *		-> KEPT: they are in the file
+ *		<- KEPT: they are here no more
+ *	load:	<- READY
+ *		-> length, bytes, KEPT: these were all, and right
+ *		<- KEPT: they are here
  *
  * (-> comes in here; words of enum fgv_store_word.) Whatever else comes, or nothing more, leaves
  * the bytes where they are. In place of READY comes why not.
