@@ -163,7 +163,8 @@ static __attribute__((noinline)) void copy_extra(uint8_t *to, const struct fgv_f
 		size_t there = buffer_len > offset ? buffer_len - offset : 0;
 		size_t len = there < info->param_sizes[i] ? there : info->param_sizes[i];
 
-		memcpy(to, buffer + offset, len);
+		if (len)
+			memcpy(to, buffer + offset, len);
 		memset(to + len, 0, room - len);
 		to += room;
 	}

@@ -4,8 +4,12 @@ A program prints one line for each thing that it measures:
 
     name=NAME unit=us median=X low=X high=X samples=N bytes=N result=R
 """
+import pathlib
 import statistics
-import time
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "frameworks"))
+from report import timed
 
 SIZES = tuple(1 << power for power in (10, 16, 20, 24, 30))
 
@@ -16,14 +20,7 @@ def say(text):
 
 def report(name, step, finish, size, samples=20, warm_up=3, quiet=False, result=None):
     """Times @step() @samples times; @finish() waits for all GPUs."""
-    times = []
-    for i in range(-warm_up, samples):
-        finish()
-        began = time.perf_counter()
-        step()
-        finish()
-        if i >= 0:
-            times.append((time.perf_counter() - began) * 1e6)
+    times = [seconds * 1e6 for seconds in timed(step, finish, samples, warm_up)]
     value = float(result()) if result else 0.0
     if not quiet:
         print(f"name={name} unit=us median={statistics.median(times):.6g} low={min(times):.6g} "
